@@ -18,7 +18,7 @@ export const watchPlanSchema = z.object({
   connection: z.string(),
   /** UID of the consumer cluster. */
   cluster: z.string(),
-  /** The provider's epoch (lib/model/readiness.ts); empty when `provider` is false. */
+  /** The provider's epoch (lib/model/may-act.ts); empty when `provider` is false. */
   epoch: z.string(),
   /** False: only the consumer is watched. */
   provider: z.boolean(),
