@@ -121,6 +121,11 @@ export interface AnyBinding extends Parsed {
   readonly kind: 'ClusterBinding' | 'Binding';
   readonly spec: BindingSpec;
   readonly status: BindingStatus;
+  /**
+   * Why the stored spec does not parse (on a server whose CRD was loosened, say). Then `spec` holds only connectionRef and
+   * apis: such a binding counts as one that lists those APIs, is never Ready and is never reconciled.
+   */
+  readonly unreadable?: string;
 }
 
 /** A Connection with its defaults filled in. Throws the zod error of a spec that the CRD would not admit. */

@@ -1,0 +1,63 @@
+import { createHash } from 'node:crypto';
+import { keyText, type KubeObject, type ObjectKey } from '../model/api.ts';
+import { KbindError } from '../model/errors.ts';
+import type { ConnectionSpec } from '../model/kinds.ts';
+import { parseForeignKubeconfig } from '../kube/kubeconfig.ts';
+import type { ConnectionTarget } from '../kube/target.ts';
+
+/** A kubeconfig out of a Secret, vetted (spec §9). Nothing of it may be logged or stored but the version. */
+export interface Credential {
+  readonly target: ConnectionTarget;
+  /** Hash of the Secret's uid and the kubeconfig's bytes (spec §2.8). */
+  readonly secretVersion: string;
+}
+
+type SecretRef = ConnectionSpec['kubeconfigSecretRef'];
+
+/** Where the Secret of a Connection is. */
+export const secretKeyOf = ({ namespace, name }: SecretRef): ObjectKey => ({ namespace, name });
+
+const unusable = (message: string): KbindError => new KbindError('credential', message, { side: 'provider' });
+
+/**
+ * The vetted credential that a Secret holds.
+ * @throws KbindError class `credential` that says what is missing or names the refused field, and what to do.
+ */
+export function readCredential(
+  secret: KubeObject | undefined,
+  ref: SecretRef,
+  options: { readonly allowLoopback: boolean },
+): Credential {
+  const where = `Secret ${keyText(secretKeyOf(ref))}`;
+  if (secret === undefined)
+    throw unusable(`${where} does not exist: create it with a kubeconfig under key "${ref.key}"`);
+  const bytes = kubeconfigBytes(secret, ref.key, where);
+  return { target: vet(bytes, ref, { where, ...options }), secretVersion: versionOf(secret, bytes) };
+}
+
+function kubeconfigBytes(secret: KubeObject, key: string, where: string): Buffer {
+  const encoded = (secret['data'] as Readonly<Record<string, unknown>> | null | undefined)?.[key];
+  if (typeof encoded !== 'string')
+    throw unusable(`${where} has no key "${key}": put the provider's kubeconfig under it`);
+  const bytes = Buffer.from(encoded, 'base64');
+  if (bytes.toString('utf8').trim() === '') throw unusable(`${where} has an empty value under key "${key}"`);
+  return bytes;
+}
+
+function vet(
+  bytes: Buffer,
+  ref: SecretRef,
+  { where, allowLoopback }: { readonly where: string; readonly allowLoopback: boolean },
+): ConnectionTarget {
+  try {
+    return parseForeignKubeconfig(bytes.toString('utf8'), { allowLoopback });
+  } catch (error) {
+    const reason = error instanceof KbindError ? error.message : 'it cannot be parsed';
+    throw unusable(`kubeconfig under key "${ref.key}" of ${where} cannot be used: ${reason}`);
+  }
+}
+
+function versionOf(secret: KubeObject, bytes: Buffer): string {
+  const digest = createHash('sha256').update(secret.metadata.uid).update('\n').update(bytes).digest('hex');
+  return `sha256:${digest.slice(0, 16)}`;
+}

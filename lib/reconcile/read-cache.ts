@@ -1,0 +1,57 @@
+import { ageMs, instant, type Clock, type Instant } from '../model/clock.ts';
+import type { Believed } from './world.ts';
+
+/** How long an answer may serve others, ms (design.md, rule 9). */
+export const CACHE_MS = 2_000;
+
+interface Entry {
+  readonly startedAt: Instant;
+  readonly answer: Promise<unknown>;
+}
+
+/**
+ * Answers by key, each with the moment before its request left. Reads under way are joined like finished ones. A failure
+ * is told to everybody who joined and to nobody after them.
+ */
+export class ReadCache {
+  readonly #clock: Clock;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The cached answer if it is young and `serves` says that it is late enough; else a read that leaves now. */
+  async read<T>(key: string, serves: (startedAt: Instant) => boolean, send: () => Promise<T>): Promise<Believed<T>> {
+    const cached = this.#entries.get(key);
+    const entry =
+      cached !== undefined && this.#young(cached) && serves(cached.startedAt) ? cached : this.#start(key, send);
+    return { value: (await entry.answer) as T, sentAt: entry.startedAt };
+  }
+
+  /** Whether a young and late enough answer is at hand. */
+  has(key: string, serves: (startedAt: Instant) => boolean): boolean {
+    const cached = this.#entries.get(key);
+    return cached !== undefined && this.#young(cached) && serves(cached.startedAt);
+  }
+
+  /** Nothing that was asked for before now serves anybody after now. */
+  forget(): void {
+    this.#entries.clear();
+  }
+
+  #young(entry: Entry): boolean {
+    return ageMs(this.#clock, entry.startedAt) <= CACHE_MS;
+  }
+
+  #start(key: string, send: () => Promise<unknown>): Entry {
+    for (const [other, entry] of this.#entries) if (!this.#young(entry)) this.#entries.delete(other);
+    const entry: Entry = { startedAt: instant(this.#clock), answer: send() };
+    this.#entries.set(key, entry);
+    const drop = (): void => {
+      if (this.#entries.get(key) === entry) this.#entries.delete(key);
+    };
+    entry.answer.catch(drop);
+    return entry;
+  }
+}

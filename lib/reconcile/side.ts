@@ -1,0 +1,47 @@
+import { KbindError } from '../model/errors.ts';
+import type { Clock } from '../model/clock.ts';
+import type { KubeClient } from '../kube/types.ts';
+import { readClusterIdentity } from '../kube/identity.ts';
+import { ClusterIdentity } from './cluster-identity.ts';
+import type { Side } from './world.ts';
+
+/** One cluster behind one client, with the UID that it is held to. */
+export interface SideOptions {
+  readonly which: Side['which'];
+  /** The cluster that it must be: from the registry for a consumer, pinned by the Connection for a provider. */
+  readonly uid: string;
+  readonly client: KubeClient;
+  readonly identity: ClusterIdentity;
+}
+
+/** A side whose cluster is asked for its identity as {@link Side.confirmIdentity} says. Makes no request itself. */
+export function createSide({ which, uid, client, identity }: SideOptions): Side {
+  return {
+    which,
+    uid,
+    client,
+    async confirmIdentity(maxAgeMs) {
+      const found = await identity.read(maxAgeMs);
+      if (found !== uid) throw identityChanged(which, client.host, { pinned: uid, found });
+    },
+  };
+}
+
+/** The side of a client that nobody else shares. */
+export function createOwnSide(options: Omit<SideOptions, 'identity'> & { readonly clock: Clock }): Side {
+  const { client, clock } = options;
+  return createSide({ ...options, identity: new ClusterIdentity(() => readClusterIdentity(client, {}), clock) });
+}
+
+/** Another cluster answers. Means that the one that was meant is unavailable, never that anything in it is absent. */
+export function identityChanged(
+  side: Side['which'],
+  host: string,
+  uids: { readonly pinned: string; readonly found: string },
+): KbindError {
+  return new KbindError(
+    'identity',
+    `the ${side} at ${host} is cluster ${uids.found}, not ${uids.pinned}: nothing is moved or deleted there`,
+    { side },
+  );
+}
