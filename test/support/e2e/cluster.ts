@@ -179,6 +179,11 @@ export class TestCluster {
     return this.#ask('PUT', pathOf(ref, { namespace, name }), object) as unknown as Promise<KubeObject>;
   }
 
+  /** PUT of a body as text, to a subresource if named. */
+  put(ref: ResourceRef, key: ObjectKey, body: string, subresource = ''): Promise<KubeObject> {
+    return this.#ask('PUT', `${pathOf(ref, key)}${subresource}`, body) as unknown as Promise<KubeObject>;
+  }
+
   merge(ref: ResourceRef, key: ObjectKey, patch: Loose, subresource = ''): Promise<KubeObject> {
     return this.#ask(
       'PATCH',
