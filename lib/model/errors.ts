@@ -58,6 +58,11 @@ export interface ErrorDetails {
   readonly retryAfterSeconds?: number | undefined;
   /** Which cluster: `consumer` or `provider`, set by the side that asked. */
   readonly side?: 'consumer' | 'provider' | undefined;
+  /**
+   * Nothing was asked: the cluster answered 429 or nothing a moment ago and is left alone that much longer (design.md, rule 7).
+   * Says nothing about any object; such work is put off, which is no attempt.
+   */
+  readonly leftAloneSeconds?: number | undefined;
   /** `field: message` of each cause in the Status object, cut. */
   readonly causes?: readonly string[] | undefined;
 }

@@ -75,6 +75,12 @@ export interface SweepRequest {
   /** What the enqueued keys' `retry` is: false for a tick's sweep. */
   readonly retry: boolean;
   readonly cursor?: SweepCursor | undefined;
+  /** Failed attempts before this one; absent is 0. */
+  readonly attempt?: number | undefined;
+  /** Epoch milliseconds of the first failure of this chain. */
+  readonly firstFailure?: number | undefined;
+  /** Seconds that the last wait of this chain took. */
+  readonly waited?: number | undefined;
 }
 
 /** The 30-second refresh of one cluster's Connections, bindings and plans. Travels on work. */
