@@ -66,15 +66,19 @@ function replacement(crd: KubeObject, schema: ConsumerSchema, connection: string
   };
 }
 
-/** Replaces the spec of a CRD that is ours or being adopted. What the server refuses → class `invalid`, nothing changed. */
+/**
+ * Replaces the spec of a CRD that is ours or being adopted. What the server refuses → class `invalid`, nothing changed. A
+ * dry run comes first: a refusal that lasts is then found out by every pass without a write being tried.
+ */
 export async function replaceCrd(
   world: World,
   write: CrdWrite,
   crd: KubeObject,
   schema: ConsumerSchema,
 ): Promise<KubeObject> {
-  await confirmBothSides(world, write.provider);
   const wanted = replacement(crd, schema, write.connection.metadata.name);
+  await world.consumer.client.update(resources.crds, wanted, { dryRun: true, signal: world.signal });
+  await confirmBothSides(world, write.provider);
   return world.consumer.client.update(resources.crds, wanted, options(world, write));
 }
 

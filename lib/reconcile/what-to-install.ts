@@ -60,6 +60,7 @@ export function whatToInstall(
     case 'unmarked':
       return none ? 'stamp' : 'compare';
     case 'ours':
+    default:
       return none || policy.updatePolicy === 'Once' || installed.hash === offeredHash ? 'keep' : 'replace';
   }
 }

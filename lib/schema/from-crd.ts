@@ -69,7 +69,7 @@ const NAME_FIELDS = ['plural', 'singular', 'shortNames', 'kind', 'listKind', 'ca
 const VERSION_FIELDS = ['schema', 'subresources', 'additionalPrinterColumns', 'selectableFields'] as const;
 
 function consumerVersion(version: CrdVersion, preservesUnknown: boolean): Json {
-  const { schema, ...others } = pick(version, VERSION_FIELDS) as Record<string, Json>;
+  const { schema, ...others } = pick(version, VERSION_FIELDS);
   return {
     name: version.name,
     served: true,
