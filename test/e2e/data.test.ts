@@ -96,7 +96,8 @@ describe.runIf(folder !== undefined)('the real CRDs and samples of public projec
     const made = await f0.consumer.find(ref, key);
     if (made === undefined) {
       // Only a sample of a version that is not stored may be refused by the stored version's schema.
-      expect(sample.apiVersion).not.toBe(manifest.apiVersion);
+      if (sample.apiVersion === manifest.apiVersion)
+        throw new Error(`${ref.kind} ${key.name} was refused at its own version`);
       return;
     }
     await untilObject(f0.provider, ref, key, (copy) => JSON.stringify(copy.spec) === JSON.stringify(made.spec));
