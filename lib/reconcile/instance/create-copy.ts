@@ -1,0 +1,60 @@
+import { IDENTITY_MAX_AGE_MS } from '../world.ts';
+import { resources, type KubeObject } from '../../model/api.ts';
+import { isError, KbindError } from '../../model/errors.ts';
+import { MANAGED_LABEL, TRUE } from '../../model/markers.ts';
+import { lookAfterWrite } from './look-after-write.ts';
+import { copyOf } from './what-to-apply.ts';
+import { believing, ownerOf, type Pair, type Work } from './work.ts';
+
+/**
+ * Makes a new copy with POST: an apply would take over what another consumer made a moment ago. A name that is taken by
+ * now (class `conflict`) starts the reconcile over.
+ */
+export async function createCopy(work: Work, pair: Pair): Promise<KubeObject> {
+  work.world.trace.step('Ensure provider namespace for a new namespaced object', 'when the server misses it');
+  await pair.provider.confirmIdentity(IDENTITY_MAX_AGE_MS);
+  return thenLook(work, pair, () => postWithNamespace(work, pair));
+}
+
+async function thenLook(work: Work, pair: Pair, post: () => Promise<KubeObject>): Promise<KubeObject> {
+  let made: KubeObject | undefined;
+  let failure: KbindError | undefined;
+  try {
+    made = await post();
+  } catch (error) {
+    // `stale`: nothing was sent. What is not ours (a dry run's stop) means the same.
+    if (!(error instanceof KbindError) || error.errorClass === 'stale') throw error;
+    failure = error;
+  }
+  const copy = await lookAfterWrite(work, pair, { made, undo: 'delete' });
+  if (failure !== undefined) throw failure;
+  if (copy === undefined) throw new KbindError('internal', 'a create was answered without an object');
+  return copy;
+}
+
+async function postWithNamespace(work: Work, pair: Pair): Promise<KubeObject> {
+  try {
+    return await post(work, pair);
+  } catch (error) {
+    const { namespace } = work.providerKey;
+    if (!isError(error, 'namespace-missing') || namespace === undefined) throw error;
+    await ensureNamespace(work, pair, namespace);
+    return post(work, pair);
+  }
+}
+
+function post(work: Work, { source, provider, belief }: Pair): Promise<KubeObject> {
+  const { api, providerKey } = work;
+  const copy = copyOf(source, { ref: api.ref, key: providerKey }, ownerOf(work, source));
+  return provider.client.create(api.ref, copy, { ...believing(work, belief), strict: true });
+}
+
+/** Ensure provider namespace: made with the managed label when it is missing; somebody else's is as good. */
+async function ensureNamespace(work: Work, { provider, belief }: Pair, name: string): Promise<void> {
+  const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels: { [MANAGED_LABEL]: TRUE } } };
+  try {
+    await provider.client.create(resources.namespaces, namespace, believing(work, belief));
+  } catch (error) {
+    if (!isError(error, 'conflict')) throw error;
+  }
+}

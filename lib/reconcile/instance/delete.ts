@@ -1,0 +1,121 @@
+import { hasFinalizer, removeFinalizer } from '../object-writes.ts';
+import type { Side } from '../world.ts';
+import type { Belief } from '../../kube/types.ts';
+import type { KubeObject } from '../../model/api.ts';
+import { isError, KbindError } from '../../model/errors.ts';
+import type { Connection } from '../../model/kinds.ts';
+import { DELETION_POLICY_ANNOTATION, ORPHAN, SYNCER_FINALIZER } from '../../model/markers.ts';
+import { connectionIsReady } from '../../model/may-act.ts';
+import { done, waitForDeletion, waitForProvider, type Outcome } from '../../model/outcome.ts';
+import { whoOwns } from './who-owns-it.ts';
+import { believing, consumerTarget, oldest, ownerOf, pinnedConnection, readCopy, type Work } from './work.ts';
+
+/** True when the user wants to keep the provider copy. */
+export const isOrphan = (object: Pick<KubeObject, 'metadata'>): boolean =>
+  object.metadata.annotations?.[DELETION_POLICY_ANNOTATION] === ORPHAN;
+
+/**
+ * Instance deletion: the third flowchart of seeds/000. Needs no binding; the provider is the one that the CRD is pinned to.
+ * The finalizer goes only when the owned copy is gone, foreign, or the policy is Orphan. Read and delete errors are thrown,
+ * never taken for absence.
+ */
+export async function deleteInstance(work: Work, object: KubeObject): Promise<Outcome> {
+  const { trace } = work.world;
+  if (!trace.decide('Syncer finalizer present?', hasFinalizer(object, SYNCER_FINALIZER))) {
+    return done('deleting, without our finalizer');
+  }
+  if (trace.decide('deletion-policy is Orphan?', isOrphan(object))) {
+    return releaseInstance(work, object, undefined);
+  }
+  const connection = await pinnedConnection(work);
+  const held = whyHeld(work, connection?.value);
+  if (held !== undefined || connection?.value === undefined) return tellHeld(work, object, held ?? 'no Connection');
+  const belief = oldest(work.crd, connection);
+  const provider = await openForDeletion(work, connection.value);
+  return provider === undefined
+    ? waitForProvider('the provider of a deleting Connection does not answer')
+    : deleteCopy(work, { source: object, provider, belief });
+}
+
+/** Why a deletion cannot go on now: regained readiness sweeps these instances, they are not retried one by one. */
+function whyHeld({ world, api }: Work, connection: Connection | undefined): string | undefined {
+  if (api.connection === undefined) {
+    throw new KbindError('misconfigured', `CustomResourceDefinition ${api.name} names no Connection`, {
+      api: api.name,
+    });
+  }
+  if (connection === undefined) return `Connection ${api.connection} does not exist`;
+  const pinned = connection.status.localClusterUID;
+  if (pinned !== undefined && pinned !== world.cluster) {
+    return `Connection ${api.connection} is pinned to another consumer cluster`;
+  }
+  const deleting = connection.metadata.deletionTimestamp !== undefined;
+  return deleting || connectionIsReady(connection) ? undefined : `Connection ${api.connection} is not Ready`;
+}
+
+async function tellHeld({ world }: Work, object: KubeObject, reason: string): Promise<Outcome> {
+  const remedy =
+    'It goes on by itself when that is mended; the annotation core.kbind.io/deletion-policy: Orphan keeps it';
+  await world.events.warn(object, 'Pending', `The provider copy cannot be deleted: ${reason}. ${remedy}.`);
+  return done(reason);
+}
+
+/** A deleting Connection's credentials are used for as long as they work, and waited for when they do not. */
+async function openForDeletion({ world }: Work, connection: Connection): Promise<Side | undefined> {
+  try {
+    return await world.providers.open(connection);
+  } catch (error) {
+    const deleting = connection.metadata.deletionTimestamp !== undefined;
+    if (!deleting || !isError(error, 'credential', 'identity', 'unavailable', 'unauthorized', 'forbidden')) throw error;
+    world.log.warn('provider of a deleting Connection cannot be reached', {
+      connection: connection.metadata.name,
+      errorClass: error.errorClass,
+    });
+    return undefined;
+  }
+}
+
+async function deleteCopy(
+  work: Work,
+  { source, provider, belief }: { readonly source: KubeObject; readonly provider: Side; readonly belief: Belief },
+): Promise<Outcome> {
+  const { trace } = work.world;
+  trace.step('Read mapped provider object');
+  const copy = await readCopy(work, provider);
+  const ours = whoOwns(copy, ownerOf(work, source)) === 'ours';
+  if (!trace.decide('Provider copy exists and is ours?', ours) || copy === undefined) {
+    // The address may lead to another cluster by now: what it does not hold says nothing of ours.
+    await provider.confirmIdentity(0);
+    return releaseInstance(work, source, belief);
+  }
+  trace.step('Request provider deletion, requeue after 2 seconds');
+  await requestDeletion(work, { copy, provider, belief });
+  return waitForDeletion('the provider copy is going away');
+}
+
+/** Requests the deletion of an owned copy, unless that was done already. Gone in the meantime is as good. */
+export async function requestDeletion(
+  work: Work,
+  { copy, provider, belief }: { readonly copy: KubeObject; readonly provider: Side; readonly belief: Belief },
+): Promise<void> {
+  const { uid, resourceVersion, deletionTimestamp } = copy.metadata;
+  if (deletionTimestamp !== undefined) return;
+  try {
+    await provider.client.delete(work.api.ref, work.providerKey, { uid, resourceVersion }, believing(work, belief));
+  } catch (error) {
+    if (!isError(error, 'absent')) throw error;
+  }
+}
+
+/** Remove consumer syncer finalizer: by uid and resourceVersion, so only from the object that the decision was taken on. */
+export async function releaseInstance(work: Work, object: KubeObject, belief: Belief | undefined): Promise<Outcome> {
+  const { world } = work;
+  world.trace.step('Remove consumer syncer finalizer');
+  const options = belief === undefined ? { signal: world.signal } : believing(work, belief);
+  try {
+    await removeFinalizer(world.consumer.client, consumerTarget(work, object), SYNCER_FINALIZER, options);
+  } catch (error) {
+    if (!isError(error, 'absent')) throw error;
+  }
+  return done('finalizer released');
+}

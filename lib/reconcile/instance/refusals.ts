@@ -1,0 +1,27 @@
+import { keyText, type KubeObject } from '../../model/api.ts';
+import { isError } from '../../model/errors.ts';
+import { waitForDeletion, waitForPermission, type Outcome } from '../../model/outcome.ts';
+import type { Work } from './work.ts';
+
+/**
+ * What becomes of a spec that the provider did not take. Forbidden: an Event, and again after 30 s for as long as it lasts.
+ * A namespace that is being terminated is waited for. Refused for what it is: an Event with the server's words, then thrown
+ * (one dead letter). Anything else is thrown, to be retried.
+ */
+export async function tellRefusal(work: Work, source: KubeObject, error: unknown): Promise<Outcome> {
+  const { world, api, providerKey } = work;
+  const object = `${api.name} ${keyText(providerKey)}`;
+  if (isError(error, 'forbidden')) {
+    world.trace.step('Warning Event', 'Forbidden');
+    const message = `The provider forbids ${object}: ${error.message}. Ask its admin for the permission; it is tried again every 30 s.`;
+    await world.events.warn(source, 'Forbidden', message);
+    return waitForPermission('Forbidden');
+  }
+  if (isError(error, 'namespace-terminating')) return waitForDeletion('the provider namespace is being terminated');
+  if (isError(error, 'invalid')) {
+    world.trace.step('Warning Event', 'Invalid');
+    const message = `The provider refuses ${object}: ${error.message}. It is tried again when this object changes.`;
+    await world.events.warn(source, 'Invalid', message);
+  }
+  throw error;
+}
