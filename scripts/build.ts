@@ -1,0 +1,84 @@
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { build, type BuildResult } from 'esbuild';
+import { isAuthPlugin, withoutAuthPlugins } from './auth-plugins.ts';
+import { zip } from './zip.ts';
+
+/**
+ * Bundles what is shipped: one ESM file per function, zipped as serverless.yml expects it, and the forwarder. Source
+ * maps stand apart in .build/maps, with the report of what went in.
+ */
+const root = join(import.meta.dirname, '..');
+const out = join(root, '.build');
+const FORWARDER_ENTRY = join(root, 'lib', 'forwarder', 'main.ts');
+
+/** Bundled CommonJS packages call `require` for Node's own modules, which ESM does not have. */
+const BANNER =
+  "import{createRequire as __kbindRequire}from'node:module';const require=__kbindRequire(import.meta.url);";
+
+interface Bundle {
+  readonly code: Uint8Array;
+  readonly inputs: readonly string[];
+}
+
+async function bundle(entry: string, name: string): Promise<Bundle> {
+  const result: BuildResult<{ write: false; metafile: true }> = await build({
+    entryPoints: [entry],
+    outfile: join(out, `${name}.mjs`),
+    bundle: true,
+    write: false,
+    metafile: true,
+    platform: 'node',
+    target: 'node24',
+    format: 'esm',
+    minify: true,
+    keepNames: true,
+    legalComments: 'none',
+    sourcemap: 'external',
+    banner: { js: BANNER },
+    // The AWS SDK is bundled as well: the runtime's own version changes under our feet.
+    plugins: [withoutAuthPlugins],
+    logLevel: 'warning',
+  });
+  await mkdir(join(out, 'maps'), { recursive: true });
+  let code: Uint8Array | undefined;
+  for (const file of result.outputFiles) {
+    if (file.path.endsWith('.map')) await writeFile(join(out, 'maps', basename(file.path)), file.contents);
+    else code = file.contents;
+  }
+  await writeFile(join(out, 'maps', `${name}.meta.json`), JSON.stringify(result.metafile));
+  if (code === undefined) throw new Error(`esbuild made nothing of ${entry}`);
+  const inputs = Object.keys(result.metafile.inputs);
+  const refused = inputs.filter(isAuthPlugin);
+  if (refused.length > 0) throw new Error(`${name} bundles what it must not: ${refused.join(', ')}`);
+  return { code, inputs };
+}
+
+async function buildFunction(file: string): Promise<void> {
+  const name = basename(file, '.ts');
+  const { code } = await bundle(join(root, 'functions', file), name);
+  const folder = join(out, 'functions');
+  await mkdir(join(folder, name), { recursive: true });
+  await writeFile(join(folder, name, `${name}.mjs`), code);
+  const archive = zip([{ name: `functions/${name}.mjs`, data: code }]);
+  await writeFile(join(folder, `${name}.zip`), archive);
+  report(`function ${name}`, code.length, archive.length);
+}
+
+async function buildForwarder(): Promise<void> {
+  const { code } = await bundle(FORWARDER_ENTRY, 'forwarder');
+  await mkdir(join(out, 'forwarder'), { recursive: true });
+  await writeFile(join(out, 'forwarder', 'forwarder.mjs'), code);
+  report('forwarder', code.length);
+}
+
+function report(what: string, size: number, zipped?: number): void {
+  const kilobytes = (bytes: number): string => `${Math.round(bytes / 1024)} KB`;
+  console.log(`${what}: ${kilobytes(size)}${zipped === undefined ? '' : `, ${kilobytes(zipped)} zipped`}`);
+}
+
+for (const folder of ['functions', 'forwarder', 'maps']) await rm(join(out, folder), { recursive: true, force: true });
+const functions = (await readdir(join(root, 'functions'))).filter((file) => file.endsWith('.ts'));
+if (functions.length === 0) throw new Error('functions/ holds no handler');
+for (const file of functions.toSorted()) await buildFunction(file);
+await buildForwarder();
