@@ -108,10 +108,7 @@ export interface Mapper {
 
 export const identityMapper: Mapper = { toProvider: (_api, key) => key, toConsumer: (_api, key) => key };
 
-/** How long reads of Connections and bindings are believed, ms (spec §8). */
-export const BELIEF_MS = 5_000;
-/** A write that rests on a belief is not sent with less of it left than this, ms. */
-export const BELIEF_MARGIN_MS = 1_000;
+export { BELIEF_MARGIN_MS, BELIEF_MS } from '../model/belief.ts';
 /** Nothing final is decided sooner than this after a deletionTimestamp, ms (spec §8). */
 export const DELETION_GRACE_MS = 8_000;
 /** The oldest identity answer that a create, a prune or a CRD replacement may rest on, ms (spec §2.3). */

@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto';
+import { isRawNumber } from './raw-json.ts';
+
+/** Hex digits that hashes of canonical JSON keep (spec §1). */
+const HASH_DIGITS = 16;
+/** Integers up to this many digits are written out; beyond, a canonical number has an exponent. */
+const MAX_PLAIN_DIGITS = 40;
+
+const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+
+/** One text for all spellings of a number: `1`, `1.0` and `10e-1` are equal, big integers differ by their last digit. */
+export function canonicalNumber(text: string): string {
+  const match = NUMBER.exec(text);
+  if (match === null) throw new TypeError('not a JSON number');
+  const [, sign = '', whole = '', fraction = '', exponentText = '0'] = match;
+  const digits = `${whole}${fraction}`.replace(/^0+/, '');
+  const significant = trimEndZeros(digits);
+  if (significant === '') return '0';
+  const exponent = BigInt(exponentText) + BigInt(digits.length - significant.length - fraction.length);
+  if (exponent >= 0n && exponent + BigInt(significant.length) <= BigInt(MAX_PLAIN_DIGITS)) {
+    return `${sign}${significant}${'0'.repeat(Number(exponent))}`;
+  }
+  return `${sign}${significant}e${exponent}`;
+}
+
+/** Not a regular expression: `/0+$/` takes quadratic time on hostile digits. */
+function trimEndZeros(digits: string): string {
+  let end = digits.length;
+  while (end > 0 && digits[end - 1] === '0') end -= 1;
+  return digits.slice(0, end);
+}
+
+const numberText = (value: unknown): string | undefined => {
+  if (typeof value === 'number')
+    return Number.isSafeInteger(value) ? String(value + 0) : canonicalNumber(String(value));
+  return isRawNumber(value) ? canonicalNumber(value.rawJSON) : undefined;
+};
+
+type JsonMap = Readonly<Record<string, unknown>>;
+
+const isMap = (value: unknown): value is JsonMap =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value);
+
+const presentKeys = (map: JsonMap): string[] => Object.keys(map).filter((key) => map[key] !== undefined);
+
+/** JSON with sorted keys and canonical numbers: equal values have equal texts. Members that are `undefined` are left out. */
+export function canonicalJson(value: unknown): string {
+  const number = numberText(value);
+  if (number !== undefined) return number;
+  if (Array.isArray(value)) return `[${value.map((item: unknown) => canonicalJson(item ?? null)).join(',')}]`;
+  if (!isMap(value)) return JSON.stringify(value ?? null);
+  const members = presentKeys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key])}`);
+  return `{${members.join(',')}}`;
+}
+
+/** `sha256:` and 16 hex digits over canonical JSON: how this product names a state (spec §1). */
+export function hashJson(value: unknown): string {
+  return `sha256:${createHash('sha256').update(canonicalJson(value)).digest('hex').slice(0, HASH_DIGITS)}`;
+}
+
+const listsEqual = (a: readonly unknown[], b: unknown): boolean =>
+  Array.isArray(b) && a.length === b.length && a.every((item, index) => jsonEqual(item, b[index]));
+
+const scalarsEqual = (a: unknown, b: unknown): boolean => {
+  const number = numberText(a);
+  return number === undefined ? a === b : number === numberText(b);
+};
+
+/** Equality of JSON values: `1` is `1.0`, key order and `undefined` members do not count, null is not absence. */
+export function jsonEqual(a: unknown, b: unknown): boolean {
+  if (Array.isArray(a)) return listsEqual(a, b);
+  if (!isMap(a)) return scalarsEqual(a, b);
+  if (!isMap(b)) return false;
+  const keys = presentKeys(a);
+  return (
+    keys.length === presentKeys(b).length && keys.every((key) => Object.hasOwn(b, key) && jsonEqual(a[key], b[key]))
+  );
+}
+
+/** True when `whole` has everything that `part` has: maps may have more members, at every depth; lists are equal. */
+export function jsonContains(whole: unknown, part: unknown): boolean {
+  if (!isMap(part)) return jsonEqual(whole, part);
+  return (
+    isMap(whole) && presentKeys(part).every((key) => Object.hasOwn(whole, key) && jsonContains(whole[key], part[key]))
+  );
+}

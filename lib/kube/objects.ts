@@ -1,0 +1,61 @@
+import type { KubeObject, MetaObject, ObjectKey, ObjectMeta, ResourceRef } from '../model/api.ts';
+import { KbindError } from '../model/errors.ts';
+import { apiVersionOf } from './paths.ts';
+import { detailsOf, type Asked } from './status.ts';
+import type { ListPage } from './types.ts';
+
+const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** What says 200 and is not what was asked for is no answer: a proxy's page, another server. */
+const noAnswer = (asked: Asked, problem: string): KbindError =>
+  new KbindError('unavailable', `${asked.verb}: ${problem}`, detailsOf(asked));
+
+/** An answered object. Throws class `unavailable` for anything else, an object of another name included. */
+export function toObject(value: unknown, asked: Asked & { readonly key?: ObjectKey | undefined }): KubeObject {
+  const metadata = isMap(value) ? value['metadata'] : undefined;
+  if (!isMap(value) || !isMap(metadata) || typeof metadata['name'] !== 'string') {
+    throw noAnswer(asked, 'the answer is no object');
+  }
+  if (asked.key !== undefined && metadata['name'] !== asked.key.name) {
+    throw noAnswer(asked, 'the answer is another object');
+  }
+  return value as unknown as KubeObject;
+}
+
+/** An item of a list: those of the core group carry neither apiVersion nor kind, those of metadata lists not their own. */
+export function toItem(value: unknown, ref: ResourceRef, asked: Asked): KubeObject {
+  const { apiVersion, kind, ...rest } = toObject(value, { verb: asked.verb, ref, side: asked.side });
+  return { apiVersion: apiVersion ?? apiVersionOf(ref), kind: kind ?? ref.kind, ...rest };
+}
+
+/** The metadata of an object or of a PartialObjectMetadata, under the resource's own kind. */
+export function toMetadata(value: unknown, ref: ResourceRef, asked: Asked): MetaObject {
+  const { metadata } = toObject(value, { verb: asked.verb, ref, side: asked.side });
+  return { apiVersion: apiVersionOf(ref), kind: ref.kind, metadata };
+}
+
+type PageHead = Pick<ListPage<never>, 'resourceVersion' | 'continue' | 'remainingItemCount'>;
+
+/** A list's items as they came, with what its metadata says. Throws class `unavailable` for what is no list. */
+export function toList(value: unknown, asked: Asked): PageHead & { readonly items: readonly unknown[] } {
+  const metadata = isMap(value) ? value['metadata'] : undefined;
+  const items = isMap(value) ? (value['items'] ?? []) : undefined;
+  if (!isMap(metadata) || !Array.isArray(items) || typeof metadata['resourceVersion'] !== 'string') {
+    throw noAnswer(asked, 'the answer is no list');
+  }
+  const token = metadata['continue'];
+  const remaining = metadata['remainingItemCount'];
+  return {
+    items,
+    resourceVersion: metadata['resourceVersion'],
+    ...(typeof token === 'string' && token !== '' ? { continue: token } : {}),
+    ...(typeof remaining === 'number' ? { remainingItemCount: remaining } : {}),
+  };
+}
+
+/** The resourceVersion in the metadata of a bookmark. */
+export function bookmarkVersion(value: unknown): string | undefined {
+  const metadata = isMap(value) ? (value['metadata'] as Partial<ObjectMeta> | undefined) : undefined;
+  return typeof metadata?.resourceVersion === 'string' ? metadata.resourceVersion : undefined;
+}
