@@ -51,7 +51,7 @@ export async function startRealCluster(options: RealClusterOptions = {}): Promis
     startTimeoutMs: START_TIMEOUT_MS,
     apiServerFlags: { ...FLAGS, ...options.apiServerFlags },
   });
-  const config = await environment.start();
+  const config = await withAssets(assets, () => environment.start());
   const version = await serverVersion(config);
   return {
     name: options.name ?? `kube-apiserver ${version}`,
@@ -65,6 +65,24 @@ export async function startRealCluster(options: RealClusterOptions = {}): Promis
     compact: () => compactEtcd(config.etcdURL ?? ''),
     stop: () => environment.stop(),
   };
+}
+
+let lastStart: Promise<unknown> = Promise.resolve();
+
+/** envtest-js prefers KUBEBUILDER_ASSETS to the folder it is told, so that a pair of two ages starts one after the other, each with its own. */
+function withAssets<T>(assets: string, start: () => Promise<T>): Promise<T> {
+  const started = lastStart.then(async () => {
+    const before = process.env['KUBEBUILDER_ASSETS'];
+    process.env['KUBEBUILDER_ASSETS'] = assets;
+    try {
+      return await start();
+    } finally {
+      if (before === undefined) delete process.env['KUBEBUILDER_ASSETS'];
+      else process.env['KUBEBUILDER_ASSETS'] = before;
+    }
+  });
+  lastStart = started.catch(() => undefined);
+  return started;
 }
 
 async function serverVersion(config: Parameters<typeof restRequestOk>[0]): Promise<string> {
