@@ -1,0 +1,105 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { SQSClient } from '@aws-sdk/client-sqs';
+import { createForwarder, type Forwarder } from '../forwarder/forwarder.ts';
+import type { OpenedProvider } from '../forwarder/provider-pool.ts';
+import type { ForwarderQueue } from '../forwarder/sink.ts';
+import { createSqsSink } from '../forwarder/sqs-sink.ts';
+import { createKubeClient } from '../kube/client.ts';
+import { readClusterIdentity } from '../kube/identity.ts';
+import type { KubeClient } from '../kube/types.ts';
+import { resources } from '../model/api.ts';
+import type { Clock } from '../model/clock.ts';
+import { parseConnection } from '../model/kinds.ts';
+import type { Logger } from '../model/log.ts';
+import { readCredential, secretKeyOf } from '../reconcile/credential.ts';
+import type { FleetCluster } from './fleet-folder.ts';
+
+/** Pause between attempts to reach a cluster that has not answered yet, ms. */
+const CONNECT_RETRY_MS = 2_000;
+
+export interface ForwardersOptions {
+  readonly sqs: SQSClient;
+  readonly urls: Readonly<Record<ForwarderQueue, string>>;
+  readonly allowLoopback: boolean;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Told once per cluster: it answered, and this is its UID. */
+  readonly onConnected?: ((cluster: string, uid: string) => void) | undefined;
+  /** Told each time that a cluster does not answer; it is tried again. */
+  readonly onUnreachable?: ((cluster: string, why: string) => void) | undefined;
+}
+
+/** The forwarder of one cluster of the fleet; outside of a local run it would run inside that cluster. */
+export interface LocalForwarder {
+  readonly cluster: string;
+  /** True while the watches of the control plane stand. */
+  ready(): boolean;
+  /** Stops watching, delivers what is pending and closes the connections. Answers with how many keys were not delivered. */
+  stop(): Promise<number>;
+}
+
+/** Starts a cluster's forwarder as soon as the cluster answers; returns at once. */
+export function startForwarder(cluster: FleetCluster, options: ForwardersOptions): LocalForwarder {
+  const { allowLoopback, clock } = options;
+  const stopping = new AbortController();
+  const client = createKubeClient(cluster.target, { clock, egress: { allowLoopback } });
+  let forwarder: Forwarder | undefined;
+  const started = (async () => {
+    const clusterUid = await identityOf(cluster.name, client, { ...options, signal: stopping.signal });
+    if (clusterUid === undefined) return;
+    options.onConnected?.(cluster.name, clusterUid);
+    forwarder = createForwarder({
+      client,
+      clusterUid,
+      openProvider: (connection, { signal }) => openProvider(connection, client, { ...options, signal }),
+      sink: createSqsSink({ client: options.sqs, urls: options.urls, log: options.log }),
+      clock,
+      log: options.log.child({ cluster: cluster.name }),
+    });
+    await forwarder.start();
+  })();
+  return {
+    cluster: cluster.name,
+    ready: () => forwarder?.ready() ?? false,
+    async stop() {
+      stopping.abort();
+      await started;
+      const stopped = await forwarder?.stop();
+      await client.close();
+      return stopped?.undelivered ?? 0;
+    },
+  };
+}
+
+type Tools = ForwardersOptions & { readonly signal: AbortSignal };
+
+/** Asks until the cluster says who it is, or undefined when the run ends before. */
+async function identityOf(name: string, client: KubeClient, tools: Tools): Promise<string | undefined> {
+  while (!tools.signal.aborted) {
+    try {
+      return await readClusterIdentity(client, { signal: tools.signal });
+    } catch (error) {
+      if (tools.signal.aborted) return undefined;
+      tools.onUnreachable?.(name, (error as Error).message);
+      tools.log.warn('a cluster of the fleet does not answer', { cluster: name, error: (error as Error).message });
+      await delay(CONNECT_RETRY_MS, undefined, { signal: tools.signal }).catch(() => undefined);
+    }
+  }
+  return undefined;
+}
+
+/** A client made from a Connection's Secret as it is now, and who its cluster says it is. */
+async function openProvider(name: string, consumer: KubeClient, tools: Tools): Promise<OpenedProvider> {
+  const { signal, clock, allowLoopback } = tools;
+  const { spec } = parseConnection(await consumer.get(resources.connections, { name }, { signal }));
+  const ref = spec.kubeconfigSecretRef;
+  const secret = await consumer.find(resources.secrets, secretKeyOf(ref), { signal });
+  const { target } = readCredential(secret, ref, { allowLoopback });
+  const client = createKubeClient(target, { clock, egress: { allowLoopback } });
+  try {
+    return { client, uid: await readClusterIdentity(client, { signal }), close: () => client.close() };
+  } catch (error) {
+    await client.close();
+    throw error;
+  }
+}
