@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { join } from 'node:path';
+import { checkFleetDirectory } from '../fleet/directory-files.ts';
 import { systemClock } from '../model/clock.ts';
 import { silentLogger, type Logger } from '../model/log.ts';
 import type { Delivery } from './event-source.ts';
-import { readFleetFolder, type FleetCluster } from './fleet-folder.ts';
-import { startForwarder, type LocalForwarder } from './forwarders.ts';
+import { startForwarder, type ConsumerCluster, type LocalForwarder } from './forwarders.ts';
 import type { LambdaHandler } from './lambda/invoke.ts';
 import { startLocalStack, type FunctionCounts, type LocalStack } from './local-stack.ts';
 import type { QueueDepth } from './queues.ts';
@@ -70,12 +70,13 @@ const IDLE_POLL_MS = 50;
 const IDLE_LOOKS = 3;
 
 /**
- * Starts a cell. Throws a FleetFolderError for a folder that is missing, empty or holds an unusable kubeconfig, and
- * whatever is wrong with serverless.yml; nothing is left running then. A cluster that does not answer is no error: its
+ * Starts a cell. Throws class `misconfigured`, one line, for a folder that is missing, empty or holds an unusable kubeconfig,
+ * and whatever is wrong with serverless.yml; nothing is left running then. A cluster that does not answer is no error: its
  * forwarder starts once it does.
  */
 export async function startLocalCell(options: LocalCellOptions): Promise<LocalCell> {
-  const clusters = readFleetFolder(options.fleetDir);
+  const files = await checkFleetDirectory(options.fleetDir, options.allowLoopback);
+  const clusters = files.flatMap((file) => ('target' in file ? [file] : []));
   const log = options.log ?? silentLogger;
   const stack = await startLocalStack({
     serverlessFile: options.serverlessFile ?? PROJECT_FILE,
@@ -84,7 +85,8 @@ export async function startLocalCell(options: LocalCellOptions): Promise<LocalCe
       FLEET_DIR: options.fleetDir,
       ALLOW_LOOPBACK: String(options.allowLoopback),
       // Handlers write structured lines for CloudWatch; here the runner tells what happens.
-      POWERTOOLS_LOG_LEVEL: 'SILENT',
+      LOG_LEVEL: 'SILENT',
+      METRICS: 'none',
       ...options.env,
     },
     ...(options.handlers === undefined ? {} : { handlers: options.handlers }),
@@ -115,7 +117,7 @@ interface Wiring {
   readonly log: Logger;
 }
 
-function startForwarders(clusters: readonly FleetCluster[], wiring: Wiring): readonly LocalForwarder[] {
+function startForwarders(clusters: readonly ConsumerCluster[], wiring: Wiring): readonly LocalForwarder[] {
   const { stack, queues, options, log } = wiring;
   return clusters.map((cluster) =>
     startForwarder(cluster, {

@@ -6,16 +6,22 @@ import type { ForwarderQueue } from '../forwarder/sink.ts';
 import { createSqsSink } from '../forwarder/sqs-sink.ts';
 import { createKubeClient } from '../kube/client.ts';
 import { readClusterIdentity } from '../kube/identity.ts';
+import type { ConnectionTarget } from '../kube/target.ts';
 import type { KubeClient } from '../kube/types.ts';
 import { resources } from '../model/api.ts';
 import type { Clock } from '../model/clock.ts';
 import { parseConnection } from '../model/kinds.ts';
 import type { Logger } from '../model/log.ts';
 import { readCredential, secretKeyOf } from '../reconcile/credential.ts';
-import type { FleetCluster } from './fleet-folder.ts';
 
 /** Pause between attempts to reach a cluster that has not answered yet, ms. */
 const CONNECT_RETRY_MS = 2_000;
+
+/** A consumer cluster of the fleet, and how its operator reaches it. */
+export interface ConsumerCluster {
+  readonly name: string;
+  readonly target: ConnectionTarget;
+}
 
 export interface ForwardersOptions {
   readonly sqs: SQSClient;
@@ -39,7 +45,7 @@ export interface LocalForwarder {
 }
 
 /** Starts a cluster's forwarder as soon as the cluster answers; returns at once. */
-export function startForwarder(cluster: FleetCluster, options: ForwardersOptions): LocalForwarder {
+export function startForwarder(cluster: ConsumerCluster, options: ForwardersOptions): LocalForwarder {
   const { allowLoopback, clock } = options;
   const stopping = new AbortController();
   const client = createKubeClient(cluster.target, { clock, egress: { allowLoopback } });
