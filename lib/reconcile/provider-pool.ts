@@ -1,7 +1,7 @@
 import { ageMs, instant, type Clock, type Instant } from '../model/clock.ts';
 import { isError } from '../model/errors.ts';
 import { createKubeClient } from '../kube/client.ts';
-import { readClusterIdentity } from '../kube/identity.ts';
+import { createIdentityReader } from '../kube/identity.ts';
 import type { ConnectionTarget } from '../kube/target.ts';
 import type { KubeClient } from '../kube/types.ts';
 import { ClusterIdentity } from './cluster-identity.ts';
@@ -79,7 +79,7 @@ export class ProviderPool {
   #add(secretVersion: string, target: ConnectionTarget): Entry {
     const raw = this.#connect(target);
     const client = interceptClient(raw, (call, send) => this.#watched(entry, call, send));
-    const identity = new ClusterIdentity(() => readClusterIdentity(client, {}), this.#clock);
+    const identity = new ClusterIdentity(createIdentityReader(client, this.#clock), this.#clock);
     const entry: Entry = { raw, client, identity, active: 0, usedAt: instant(this.#clock), retired: false };
     this.#current.set(secretVersion, entry);
     return entry;

@@ -1,7 +1,7 @@
 import { KbindError } from '../model/errors.ts';
 import type { Clock } from '../model/clock.ts';
 import type { KubeClient } from '../kube/types.ts';
-import { readClusterIdentity } from '../kube/identity.ts';
+import { createIdentityReader } from '../kube/identity.ts';
 import { ClusterIdentity } from './cluster-identity.ts';
 import type { Side } from './world.ts';
 
@@ -30,7 +30,7 @@ export function createSide({ which, uid, client, identity }: SideOptions): Side 
 /** The side of a client that nobody else shares. */
 export function createOwnSide(options: Omit<SideOptions, 'identity'> & { readonly clock: Clock }): Side {
   const { client, clock } = options;
-  return createSide({ ...options, identity: new ClusterIdentity(() => readClusterIdentity(client, {}), clock) });
+  return createSide({ ...options, identity: new ClusterIdentity(createIdentityReader(client, clock), clock) });
 }
 
 /** Another cluster answers. Means that the one that was meant is unavailable, never that anything in it is absent. */
