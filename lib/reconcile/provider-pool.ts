@@ -1,6 +1,6 @@
 import { ageMs, instant, type Clock, type Instant } from '../model/clock.ts';
 import { isError } from '../model/errors.ts';
-import { createKubeClient } from '../kube/client.ts';
+import { createKubeClient, type OpenKubeClient } from '../kube/client.ts';
 import { createIdentityReader } from '../kube/identity.ts';
 import type { ConnectionTarget } from '../kube/target.ts';
 import type { KubeClient } from '../kube/types.ts';
@@ -13,8 +13,6 @@ const IDLE_MS = 600_000;
 /** A credential that was replaced or refused is closed once nothing of it is under way and unused for this long, ms. */
 const RETIRED_IDLE_MS = 30_000;
 
-type ClosableClient = KubeClient & { close(): Promise<void> };
-
 /** One warm client of one credential, and what is known of the cluster behind it. */
 export interface PooledProvider {
   readonly client: KubeClient;
@@ -26,11 +24,11 @@ export interface ProviderPoolOptions {
   /** The operator's policy: a local run may talk to API servers of this machine (spec §9). */
   readonly allowLoopback: boolean;
   /** Opens a client; `createKubeClient` by default. Tests wrap it to count, to fail, or to lead elsewhere. */
-  readonly connect?: (target: ConnectionTarget) => ClosableClient;
+  readonly connect?: (target: ConnectionTarget) => OpenKubeClient;
 }
 
 interface Entry extends PooledProvider {
-  readonly raw: ClosableClient;
+  readonly raw: OpenKubeClient;
   active: number;
   usedAt: Instant;
   retired: boolean;
@@ -43,7 +41,7 @@ interface Entry extends PooledProvider {
 export class ProviderPool {
   readonly allowLoopback: boolean;
   readonly #clock: Clock;
-  readonly #connect: (target: ConnectionTarget) => ClosableClient;
+  readonly #connect: (target: ConnectionTarget) => OpenKubeClient;
   readonly #current = new Map<string, Entry>();
   readonly #retired = new Set<Entry>();
   /** Which version each Connection used last: what it used before is retired unless another one still uses it. */
