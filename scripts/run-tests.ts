@@ -4,17 +4,18 @@ import { join } from 'node:path';
 import pc from 'picocolors';
 
 /**
- * Runs vitest projects: `node scripts/run-tests.ts PROJECT… [-- or any vitest argument]`. Beside what it prints, vitest
- * leaves its result as JSON in .build/test-results, one file per run, for scripts/sum-tests.ts.
+ * Runs vitest projects: `node scripts/run-tests.ts PROJECT… [--real] [vitest arguments]`. `--real`, which e2e implies,
+ * refuses to run without real API servers. The result is left as JSON in .build/test-results for scripts/sum-tests.ts.
  */
 const PROJECTS = ['unit', 'contract', 'integration', 'e2e'];
 const E2E_HINT = 'KUBEBUILDER_ASSETS=FOLDER_WITH_KUBE_APISERVER_AND_ETCD npm run e2e';
 
 const given = process.argv.slice(2);
 const projects = given.filter((argument) => PROJECTS.includes(argument));
-const passedOn = given.filter((argument) => !PROJECTS.includes(argument) && argument !== '--');
+const onRealServers = projects.includes('e2e') || given.includes('--real');
+const passedOn = given.filter((argument) => !PROJECTS.includes(argument) && !['--', '--real'].includes(argument));
 
-if (projects.includes('e2e')) requireRealServers();
+if (onRealServers) requireRealServers();
 const results = join(import.meta.dirname, '..', '.build', 'test-results');
 mkdirSync(results, { recursive: true });
 const name = process.env['TEST_RESULT_NAME'] ?? projects.join('-');
@@ -30,7 +31,7 @@ const run = spawnSync(
   ],
   { stdio: 'inherit', shell: process.platform === 'win32' },
 );
-if (!projects.includes('e2e')) {
+if (!onRealServers) {
   console.log(`${pc.yellow('Left out: e2e')}, the scenarios on real kube-apiservers. They run with\n  ${E2E_HINT}`);
 }
 process.exit(run.status ?? 1);
@@ -44,7 +45,7 @@ function requireRealServers(): void {
     if (folder !== undefined && folder !== '' && missing.length === 0) continue;
     const why =
       folder === undefined || folder === '' ? 'is not set' : `has no ${missing.join(' and no ')} in ${folder}`;
-    console.error(pc.red(`e2e needs real API servers, and ${variable} ${why}. Run it as\n  ${E2E_HINT}`));
+    console.error(pc.red(`This needs real API servers, and ${variable} ${why}. Run it as\n  ${E2E_HINT}`));
     process.exit(1);
   }
 }
