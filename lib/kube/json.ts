@@ -1,4 +1,4 @@
-import { parseKeepingNumbers } from './raw-json.ts';
+import { isRawNumber, parseKeepingNumbers } from './raw-json.ts';
 
 export { canonicalJson, hashJson, jsonContains, jsonEqual } from './canonical.ts';
 export { isRawNumber } from './raw-json.ts';
@@ -30,3 +30,34 @@ const escaped = (character: string): string => `\\u${character.charCodeAt(0).toS
 export function printJson(value: unknown): string {
   return JSON.stringify(value).replace(UNSAFE_IN_YAML, escaped);
 }
+
+/** Go's YAML reader wants the colon of a plain key within 1,024 characters of the key's beginning. */
+const MAX_PLAIN_KEY = 1_000;
+
+/**
+ * Prints the body of a server-side apply: JSON, but for keys too long for a YAML reader, which get YAML's explicit form
+ * (`? key : value`).
+ */
+export function printForApply(value: unknown): string {
+  return hasLongKey(value) ? printExplicit(value) : printJson(value);
+}
+
+const isTree = (value: unknown): value is object => typeof value === 'object' && value !== null && !isRawNumber(value);
+
+function hasLongKey(value: unknown): boolean {
+  if (!isTree(value)) return false;
+  if (Array.isArray(value)) return value.some(hasLongKey);
+  return Object.entries(value).some(([key, member]) => isLong(printJson(key)) || hasLongKey(member));
+}
+
+const isLong = (printedKey: string): boolean => printedKey.length > MAX_PLAIN_KEY;
+
+function printExplicit(value: unknown): string {
+  if (!isTree(value)) return printJson(value ?? null);
+  if (Array.isArray(value)) return `[${value.map(printExplicit).join(',')}]`;
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
+  return `{${members.map(([key, member]) => printMember(printJson(key), printExplicit(member))).join(',')}}`;
+}
+
+const printMember = (key: string, member: string): string =>
+  isLong(key) ? `? ${key} : ${member}` : `${key}:${member}`;

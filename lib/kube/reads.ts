@@ -1,6 +1,6 @@
 import type { KubeObject, MetaObject, ObjectKey, ResourceRef } from '../model/api.ts';
 import { isError, KbindError } from '../model/errors.ts';
-import type { Exchange } from './exchange.ts';
+import type { Answer, Call, Exchange } from './exchange.ts';
 import { toItem, toList, toMetadata, toObject } from './objects.ts';
 import { collectionPath, objectPath } from './paths.ts';
 import { detailsOf, type Asked } from './status.ts';
@@ -52,7 +52,8 @@ export function createReads(exchange: Exchange): KubeReads {
   };
 }
 
-async function getObject(
+/** Reads one object (see KubeReads.get). */
+export async function getObject(
   exchange: Exchange,
   target: { readonly ref: ResourceRef; readonly key: ObjectKey },
   options: ReadOptions = {},
@@ -79,7 +80,7 @@ interface PageCall<T> {
 async function listPage<T>(exchange: Exchange, { ref, options, accept, toItem }: PageCall<T>): Promise<ListPage<T>> {
   const { namespace, signal, ...query } = options;
   const asked = exchange.asked({ verb: 'list', ref });
-  const { json, bytes, sentAt } = await exchange.send({
+  const { json, bytes, sentAt } = await sendList(exchange, {
     verb: 'list',
     ref,
     method: 'GET',
@@ -91,6 +92,17 @@ async function listPage<T>(exchange: Exchange, { ref, options, accept, toItem }:
   });
   const { items, ...head } = toList(json, asked);
   return { ...head, items: items.map((item) => toItem(item, ref, asked)), sentAt, bytes };
+}
+
+/** A token that the server does not understand, of another server or version, is as good as one that is too old. */
+async function sendList(exchange: Exchange, call: Call): Promise<Answer> {
+  try {
+    return await exchange.send(call);
+  } catch (error) {
+    const paged = call.query?.['continue'] !== undefined;
+    if (!paged || !isError(error, 'invalid') || error.details.status !== 400) throw error;
+    throw new KbindError('expired', error.message, error.details, error);
+  }
 }
 
 /** All pages or nothing: what is decided on the list may be irreversible. */

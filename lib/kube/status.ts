@@ -31,6 +31,8 @@ interface Cause {
 }
 
 interface Status {
+  /** In the 410 of a list: the token that goes on over a newer state. */
+  readonly continueToken: string;
   readonly reason: string;
   readonly message: string;
   readonly code: number | undefined;
@@ -38,10 +40,22 @@ interface Status {
   readonly causes: readonly Cause[];
 }
 
+/** Of a foreign text, characters that are looked at. */
+const MAX_SCANNED = 16_384;
+/** Validation errors quote the refused value: a whole object, when it does not decode. */
+const QUOTED_OBJECT = /(Invalid value: )"[{[](?:[^"\\]|\\.)*(?:"|$)/g;
+const QUOTED_VALUE = /(Invalid value: )"(?:[^"\\]|\\.)*(?:"|$)/g;
+
+/** Server's words without objects in them, and without any value when they are about a Secret. */
+function withoutValues(text: string, ref: ResourceRef | undefined): string {
+  const secret = ref?.group === '' && ref.resource === 'secrets';
+  return text.slice(0, MAX_SCANNED).replaceAll(secret ? QUOTED_VALUE : QUOTED_OBJECT, '$1(not shown)');
+}
+
 /** Cuts a foreign text and strips control, format and surrogate characters, so that it can stand in a message. */
 export function cleanText(text: string, max: number = MAX_MESSAGE): string {
   const clean = text
-    .slice(0, max * 4)
+    .slice(0, MAX_SCANNED)
     .replaceAll(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
     .trim();
   return clean.length <= max ? clean : `${clean.slice(0, max - 1)}…`;
@@ -62,7 +76,9 @@ function parseCauses(value: unknown): Cause[] {
 export function parseStatus(value: unknown): Status | undefined {
   if (!isMap(value) || value['kind'] !== 'Status' || value['apiVersion'] !== 'v1') return undefined;
   const details = isMap(value['details']) ? value['details'] : {};
+  const metadata = isMap(value['metadata']) ? value['metadata'] : {};
   return {
+    continueToken: textOf(metadata['continue']),
     reason: textOf(value['reason']),
     message: textOf(value['message']),
     code: typeof value['code'] === 'number' ? value['code'] : undefined,
@@ -108,50 +124,72 @@ function classOf404(status: Status | undefined, asked: Asked): ErrorClass {
   return namesTheNamespace(status, asked) ? 'namespace-missing' : 'unserved';
 }
 
-const isTerminating = (status: Status | undefined): boolean =>
-  status?.causes.some(({ reason }) => reason === 'NamespaceTerminating') ?? false;
+const isTerminating = ({ causes }: Status): boolean => causes.some(({ reason }) => reason === 'NamespaceTerminating');
 
 /**
  * A JSON patch whose `test` failed comes as 422 without details, while the object's own refusal names the object and its
- * causes (tried on 1.20.2 and 1.37.2).
+ * causes, and a webhook's says so (tried on 1.20.2 and 1.37.2).
  */
-const isFailedTest = (status: Status | undefined, asked: Asked): boolean =>
-  asked.verb === 'patch' && status !== undefined && status.causes.length === 0 && !namesTheObject(status, asked);
+const isFailedTest = (status: Status, asked: Asked): boolean =>
+  asked.verb === 'patch' &&
+  status.causes.length === 0 &&
+  !namesTheObject(status, asked) &&
+  !/admission webhook/i.test(status.message);
 
-/** etcd's and the API server's own limits answer 500 for what is the object's size. */
-const isTooLarge = (status: Status | undefined): boolean =>
-  /request is too large|grpc: received message larger|trying to send message larger/i.test(status?.message ?? '');
+/** An apply or update whose uid is another's, though the resourceVersion fits: `metadata.uid: field is immutable`. */
+const isOtherUid = ({ causes }: Status): boolean =>
+  causes.length > 0 && causes.every(({ field }) => field === 'metadata.uid');
+
+/**
+ * Refusals of the object itself that come as 500: etcd's and gRPC's limits of size, and a server-side apply of what the
+ * schema does not know (tried on 1.20.2 and 1.37.2).
+ */
+const REFUSED_AS_500 =
+  /request is too large|trying to send message larger than max|failed to create typed (?:patch|live) object/i;
+
+/** A CRD that goes away refuses new objects, as 405 or, since 1.3x, 403: not by anybody's permissions. */
+const IS_CRD_GOING = /create not allowed while custom resource definition is terminating/;
 
 const CLASSES: Readonly<Record<number, ErrorClass>> = {
   401: 'unauthorized',
+  403: 'forbidden',
   405: 'unserved',
   406: 'unserved',
   408: 'unavailable',
+  409: 'conflict',
   410: 'expired',
   429: 'throttled',
 };
 
 function classOf(code: number, status: Status | undefined, asked: Asked): ErrorClass {
+  const special = status === undefined ? undefined : classOfWords(code, status, asked);
+  if (special !== undefined) return special;
   if (code === 404) return classOf404(status, asked);
-  if (code === 403 || code === 409) {
-    if (isTerminating(status)) return 'namespace-terminating';
-    return code === 403 ? 'forbidden' : 'conflict';
-  }
-  if (code === 422 && isFailedTest(status, asked)) return 'conflict';
-  if (isTooLarge(status)) return 'invalid';
   return CLASSES[code] ?? (code >= 500 || code < 400 ? 'unavailable' : 'invalid');
 }
 
-const causeTexts = (causes: readonly Cause[]): string[] =>
+/** Where the code alone would mislead. */
+function classOfWords(code: number, status: Status, asked: Asked): ErrorClass | undefined {
+  if (code === 403 && IS_CRD_GOING.test(status.message)) return 'unserved';
+  if ((code === 403 || code === 409) && isTerminating(status)) return 'namespace-terminating';
+  if (code === 422 && (isFailedTest(status, asked) || isOtherUid(status))) return 'conflict';
+  if (code === 500 && REFUSED_AS_500.test(status.message)) return 'invalid';
+  return undefined;
+}
+
+const causeTexts = (causes: readonly Cause[], ref: ResourceRef | undefined): string[] =>
   causes
     .slice(0, MAX_CAUSES)
-    .map(({ field, message }) => cleanText([field, message].filter((part) => part).join(': '), MAX_CAUSE));
+    .map(({ field, message = '' }) =>
+      cleanText([field, withoutValues(message, ref)].filter((part) => part).join(': '), MAX_CAUSE),
+    );
 
 /** What errors of a request carry, as far as it is known before the answer. */
 export const detailsOf = ({ verb, ref, key, side }: Asked): ErrorDetails => ({
   verb,
   api: ref === undefined ? undefined : ref.group === '' ? ref.resource : `${ref.resource}.${ref.group}`,
-  key,
+  // Callers may pass a whole metadata as the key: nothing of it but the name may reach a log.
+  key: key === undefined ? undefined : { namespace: key.namespace, name: key.name },
   side,
 });
 
@@ -169,9 +207,11 @@ function toError({ code, status, text, retryAfterSeconds }: Judged, asked: Asked
     status: code,
     reason: status?.reason === undefined || status.reason === '' ? undefined : cleanText(status.reason, MAX_CAUSE),
     retryAfterSeconds,
-    causes: status === undefined || status.causes.length === 0 ? undefined : causeTexts(status.causes),
+    causes: status === undefined || status.causes.length === 0 ? undefined : causeTexts(status.causes, asked.ref),
+    continueToken:
+      status?.continueToken === undefined || status.continueToken === '' ? undefined : status.continueToken,
   };
-  const words = cleanText(status?.message ?? text);
+  const words = cleanText(withoutValues(status?.message ?? text, asked.ref));
   return new KbindError(
     classOf(code, status, asked),
     `${describeTarget(details)}: ${words === '' ? `HTTP ${code}` : words}`,

@@ -65,6 +65,8 @@ export interface ErrorDetails {
   readonly leftAloneSeconds?: number | undefined;
   /** `field: message` of each cause in the Status object, cut. */
   readonly causes?: readonly string[] | undefined;
+  /** Class `expired` of a list: the token with which it goes on where it was, over a newer state (design.md, rule 10). */
+  readonly continueToken?: string | undefined;
 }
 
 /** Every error that this product throws on purpose. Foreign errors are converted where they enter. */
