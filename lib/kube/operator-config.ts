@@ -32,8 +32,7 @@ export function loadInClusterTarget(): ConnectionTarget {
     config.loadFromCluster();
     return targetOf(config);
   } catch (error) {
-    if (error instanceof KbindError) throw error;
-    throw new KbindError('credential', 'not running in a cluster', {}, error);
+    throw new KbindError('credential', 'this process runs in no cluster: no service account', {}, error);
   }
 }
 
@@ -45,20 +44,34 @@ const loadProblem = (error: unknown): string =>
 
 function targetOf(config: KubeConfig): ConnectionTarget {
   const cluster = config.getCurrentCluster();
-  const user = config.getCurrentUser();
   if (cluster === null || cluster === undefined) {
     throw new KbindError('credential', 'kubeconfig: current-context names no cluster');
   }
-  const { certData, certFile, keyData, keyFile } = user ?? {};
-  const namespace = config.getContextObject(config.getCurrentContext())?.namespace;
+  if (cluster.skipTLSVerify) unsupported('insecure-skip-tls-verify');
+  if (cluster.proxyUrl !== undefined) unsupported('proxy-url');
   return {
     server: cluster.server,
     ...optional('ca', material(cluster.caData, cluster.caFile, 'certificate-authority')),
     ...optional('tlsServerName', cluster.tlsServerName),
+    ...optional('contextNamespace', config.getContextObject(config.getCurrentContext())?.namespace),
+    ...credentialsOf(config),
+  };
+}
+
+function unsupported(field: string): never {
+  throw new KbindError('credential', `kubeconfig: ${field} is not supported`);
+}
+
+function credentialsOf(config: KubeConfig): Omit<ConnectionTarget, 'server'> {
+  const user = config.getCurrentUser();
+  if (user === null || user === undefined) return {};
+  const { certData, certFile, keyData, keyFile, token, username, password, exec, authProvider } = user;
+  const renewed = exec !== undefined || authProvider !== undefined;
+  return {
     ...optional('clientCertificate', material(certData, certFile, 'client-certificate')),
     ...optional('clientKey', material(keyData, keyFile, 'client-key')),
-    ...optional('contextNamespace', namespace),
-    authorization: () => authorizationOf(config),
+    ...(renewed ? { authorization: () => renewedAuthorization(config) } : optional('token', token)),
+    ...(username === undefined || username === '' ? {} : { username, password: password ?? '' }),
   };
 }
 
@@ -76,16 +89,12 @@ function material(data: string | undefined, file: string | undefined, field: str
 }
 
 /** Asks client-node, which renews tokens from files, commands and identity providers by itself. */
-async function authorizationOf(config: KubeConfig): Promise<string | undefined> {
-  const options: RequestOptions = {};
+async function renewedAuthorization(config: KubeConfig): Promise<string | undefined> {
+  const options: RequestOptions & { headers: Record<string, string> } = { headers: {} };
   try {
     await config.applyToHTTPSOptions(options);
   } catch (error) {
-    throw new KbindError('unauthorized', 'no credentials for the operator kubeconfig', {}, error);
+    throw new KbindError('unauthorized', 'kubeconfig: the credential command or provider failed', {}, error);
   }
-  const header =
-    options.headers === undefined || Array.isArray(options.headers) ? undefined : options.headers['Authorization'];
-  if (typeof header === 'string') return header;
-  const { auth } = options;
-  return typeof auth === 'string' ? `Basic ${Buffer.from(auth).toString('base64')}` : undefined;
+  return options.headers['Authorization'];
 }
