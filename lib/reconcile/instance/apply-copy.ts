@@ -16,7 +16,8 @@ export async function updateCopy(work: Work, pair: Pair, copy: KubeObject): Prom
   work.world.trace.step('Apply needed?', need);
   if (need === 'no') return copy;
   if (need === 'drifted' && !(await wouldMend(work, pair, copy))) return copy;
-  const applied = await apply(work, pair, copy);
+  const owned = await ownByApply(work, pair, copy);
+  const applied = await sendApply(work, pair, { target: owned, dryRun: false });
   if (!holdsSpec(applied, pair.source)) await tellAltered(work, pair.source);
   return applied;
 }
@@ -26,7 +27,7 @@ export async function adoptCopy(work: Work, pair: Pair, target: KubeObject): Pro
   let made: KubeObject | undefined;
   let failure: KbindError | undefined;
   try {
-    made = await apply(work, pair, target);
+    made = await sendApply(work, pair, { target, dryRun: false });
   } catch (error) {
     if (!(error instanceof KbindError) || error.errorClass === 'stale') throw error;
     failure = error;
@@ -34,11 +35,6 @@ export async function adoptCopy(work: Work, pair: Pair, target: KubeObject): Pro
   const copy = await lookAfterWrite(work, pair, { made, undo: 'unmark' });
   if (failure !== undefined) throw failure;
   return copy ?? target;
-}
-
-async function apply(work: Work, pair: Pair, target: KubeObject): Promise<KubeObject> {
-  const owned = await ownByApply(work, pair, target);
-  return sendApply(work, pair, { target: owned, dryRun: false });
 }
 
 /** First apply after a POST: fields that leave the consumer's spec must leave the copy as well. */

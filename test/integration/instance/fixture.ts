@@ -255,7 +255,11 @@ export class Fixture {
   create(side: Cluster, key: ObjectKey, fields: Record<string, unknown>, ref = widgets): Promise<KubeObject> {
     const { metadata = {}, ...rest } = fields as { metadata?: object };
     const apiVersion = `${ref.group}/${ref.version}`;
-    return side.hands.create(ref, { apiVersion, kind: ref.kind, metadata: { ...metadata, ...key }, ...rest });
+    return side.hands.create(
+      ref,
+      { apiVersion, kind: ref.kind, metadata: { ...metadata, ...key }, ...rest },
+      { fieldManager: 'hands' },
+    );
   }
 
   /** What a user's edit does: replaces one field whatever happened in between. */
