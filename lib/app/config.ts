@@ -12,6 +12,8 @@ export interface Config {
   readonly fleetDir: string;
   /** Local runs only: API servers on this machine may be talked to (spec §9). */
   readonly allowLoopback: boolean;
+  /** AWS region of the queues; the SDK's own search when absent. */
+  readonly region: string | undefined;
   readonly installation: string;
   readonly stage: string;
   readonly logLevel: (typeof logLevels)[number];
@@ -33,6 +35,7 @@ const environmentSchema = z.object({
   WORK_DEAD_QUEUE_URL: url,
   FLEET_DIR: text,
   ALLOW_LOOPBACK: z._default(z.enum(['true', 'false']), 'false'),
+  AWS_REGION: z.optional(text),
   INSTALLATION: label,
   STAGE: label,
   LOG_LEVEL: z._default(z.enum(logLevels), 'INFO'),
@@ -68,6 +71,7 @@ export function readConfig(environment: Environment = process.env): Config {
     }),
     fleetDir: values.FLEET_DIR,
     allowLoopback: values.ALLOW_LOOPBACK === 'true',
+    region: values.AWS_REGION,
     installation: values.INSTALLATION,
     stage: values.STAGE,
     logLevel: values.LOG_LEVEL,

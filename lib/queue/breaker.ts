@@ -10,7 +10,7 @@ export interface Breaker {
   enter(cluster: string): number;
   /** It answered. */
   succeeded(cluster: string): void;
-  /** It did not, or asked for patience. Errors of other classes change nothing. */
+  /** What went wrong there: 429 or no answer pauses it; any other answer is one; what has no status says nothing. */
   failed(cluster: string, error: KbindError): void;
 }
 
@@ -58,7 +58,10 @@ export function createBreaker(clock: Clock): Breaker {
       pauses.delete(cluster);
     },
     failed(cluster, error) {
-      if (!isUnwell(error)) return;
+      if (!isUnwell(error)) {
+        if (error.details.status !== undefined) pauses.delete(cluster);
+        return;
+      }
       const before = pauses.get(cluster);
       const seconds = nextSeconds(before, error.details.retryAfterSeconds);
       const until = Math.max(before?.until ?? 0, clock.monotonic() + seconds * 1000);

@@ -66,9 +66,18 @@ export interface Circumstances {
 export function judge(request: ChainedRequest, result: Result, circumstances: Circumstances): Verdict {
   if (result.type === 'outcome') return judgeOutcome(request, result.outcome);
   if (result.type === 'error') return judgeError(request, result.error, circumstances);
-  const { reason } = result;
-  if (result.type === 'dropped') return { type: 'ack', metric: 'Dropped', reason };
-  return { type: 'requeue', metric: 'Postponed', reason, request, delaySeconds: result.seconds };
+  if (result.type === 'dropped') return { type: 'ack', metric: 'Dropped', reason: result.reason };
+  return postpone(request, result, circumstances);
+}
+
+/** As it was, after at least that long: keys that were put off together do not come back together. */
+function postpone(
+  request: ChainedRequest,
+  { reason, seconds }: { readonly reason: string; readonly seconds: number },
+  { chance }: Circumstances,
+): Verdict {
+  const delaySeconds = Math.max(1, seconds) * (1 + chance);
+  return { type: 'requeue', metric: 'Postponed', reason, request, delaySeconds };
 }
 
 /** The delayed copy of a wait: no attempt, twice the last wait. */
@@ -88,11 +97,10 @@ function judgeOutcome(request: ChainedRequest, outcome: Outcome): Verdict {
   return waitOn({ ...healed, attempt: 0 }, outcome, outcome.reason);
 }
 
-function judgeError(request: ChainedRequest, error: KbindError, { receivedAt, chance }: Circumstances): Verdict {
+function judgeError(request: ChainedRequest, error: KbindError, circumstances: Circumstances): Verdict {
   const reason = error.errorClass;
-  const { leftAloneSeconds } = error.details;
-  if (leftAloneSeconds !== undefined)
-    return { type: 'requeue', metric: 'Postponed', reason, request, delaySeconds: leftAloneSeconds };
+  const { leftAloneSeconds, retryAfterSeconds } = error.details;
+  if (leftAloneSeconds !== undefined) return postpone(request, { reason, seconds: leftAloneSeconds }, circumstances);
   const policy = retryPolicy[error.errorClass];
   // The next backstop is the retry of a key that a tick's sweep enqueued, whatever went wrong.
   if (!request.retry && policy.action !== 'wait') return { type: 'ack', metric: 'SweepKeyFailed', reason };
@@ -106,8 +114,8 @@ function judgeError(request: ChainedRequest, error: KbindError, { receivedAt, ch
     type: 'requeue',
     metric: 'Retried',
     reason,
-    request: { ...rest, attempt: attempts, firstFailure: request.firstFailure ?? receivedAt },
-    delaySeconds: retrySeconds(attempts - 1, chance, error.details.retryAfterSeconds),
+    request: { ...rest, attempt: attempts, firstFailure: request.firstFailure ?? circumstances.receivedAt },
+    delaySeconds: retrySeconds(attempts - 1, circumstances.chance, retryAfterSeconds),
   };
 }
 

@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto';
+import type { Instant } from '../model/clock.ts';
+import { KbindError, toKbindError } from '../model/errors.ts';
+import type { Logger } from '../model/log.ts';
+import { wait } from '../model/outcome.ts';
+import type { Controller, ReconcileRequest, RefreshRequest, SweepRequest } from '../model/request.ts';
+import type { Outcome } from '../model/outcome.ts';
+import { Trace } from '../model/trace.ts';
+import type { FleetCluster, FleetRegistry } from '../fleet/registry.ts';
+import type { Job } from '../queue/batch.ts';
+import type { Breaker } from '../queue/breaker.ts';
+import type { Result, Run, Settling } from '../queue/settle.ts';
+import type { World } from '../reconcile/world.ts';
+import type { Counters } from './counters.ts';
+import { createVisit, type Visit } from './left-alone.ts';
+
+/** What all handlers share: built once per container by compose.ts. */
+export interface Engine extends Settling {
+  readonly registry: FleetRegistry;
+  readonly breaker: Breaker;
+  readonly metrics: Counters;
+  readonly controllers: Controllers;
+  /** Does something in the world of a cluster, whose session stays open meanwhile. */
+  inWorld<T>(cluster: FleetCluster, occasion: Occasion, use: (world: World) => Promise<T>): Promise<T>;
+}
+
+/** Which function does what. */
+export interface Controllers {
+  readonly reconcile: Readonly<Record<Controller, (world: World, request: ReconcileRequest) => Promise<Outcome>>>;
+  readonly sweep: (world: World, request: SweepRequest, deadline: Deadline) => Promise<SweepRequest | undefined>;
+  readonly refresh: (world: World, request: RefreshRequest, deadline: Deadline) => Promise<unknown>;
+}
+
+/** Epoch milliseconds by which a sweep should have stopped. */
+export interface Deadline {
+  readonly deadline: number;
+}
+
+/** One piece of work for which a world is opened. */
+export interface Occasion {
+  /** SentTimestamp of the newest message that asks, epoch ms: older cached reads do not serve. */
+  readonly sentAt: number;
+  /** When the batch came in. */
+  readonly arrived: Instant;
+  readonly signal: AbortSignal;
+  readonly trace: Trace;
+  readonly log: Logger;
+  readonly visit: Visit;
+}
+
+/** A piece of work under way: its request, its place in time, and what it leaves behind. */
+export interface Task {
+  readonly request: ReconcileRequest | SweepRequest | RefreshRequest;
+  readonly job: Job;
+  readonly arrived: Instant;
+  readonly signal: AbortSignal;
+}
+
+/** A registry entry whose cluster does not say who it is: looked at again, never dead-lettered. */
+const UNRESOLVED = { firstSeconds: 2, maxSeconds: 60 };
+
+/** What is to be done about work of a cluster that cannot be worked on now; undefined: nothing stands in the way. */
+async function findCluster(engine: Engine, uid: string): Promise<FleetCluster | Result> {
+  const lookup = await engine.registry.lookup(uid);
+  switch (lookup.found) {
+    case 'unknown':
+      return { type: 'error', error: new KbindError('malformed', `unknown cluster ${uid}`) };
+    case 'removed':
+      return { type: 'dropped', reason: 'the cluster was removed from the fleet' };
+    case 'unresolved': {
+      const reason = 'a cluster of the fleet has not said yet who it is';
+      return { type: 'outcome', outcome: wait(reason, UNRESOLVED.firstSeconds, UNRESOLVED.maxSeconds) };
+    }
+    case 'cluster':
+      return lookup.cluster.paused ? { type: 'dropped', reason: 'the cluster is paused' } : lookup.cluster;
+    default:
+      throw new KbindError('internal', 'a registry answered with something else');
+  }
+}
+
+const isResult = (found: FleetCluster | Result): found is Result => 'type' in found;
+
+/** Instances come by the thousand; of the others there are few, and they are what finds out that a provider is back. */
+const isGuarded = ({ request }: Task): boolean =>
+  request.type === 'sweep' || (request.type === 'reconcile' && request.controller === 'instance');
+
+/**
+ * Does a piece of work in the world of its cluster. Never throws: what goes wrong is the result.
+ * @returns with the run's trace and id, for settling
+ */
+export async function runTask(
+  engine: Engine,
+  task: Task,
+  use: (world: World) => Promise<Outcome>,
+): Promise<{ readonly result: Result; readonly run: Run }> {
+  const trace = new Trace();
+  const reconcileId = randomUUID();
+  const startedAt = engine.clock.now();
+  const log = engine.log.child({ reconcileId, cluster: task.request.cluster });
+  const result = await attempt(engine, task, { trace, log, use });
+  return { result, run: { receivedAt: task.job.receivedAt, startedAt, reconcileId, trace: trace.lines() } };
+}
+
+async function attempt(
+  engine: Engine,
+  task: Task,
+  { trace, log, use }: { trace: Trace; log: Logger; use: (world: World) => Promise<Outcome> },
+): Promise<Result> {
+  const { cluster: uid } = task.request;
+  const visit = createVisit(engine.breaker, uid, isGuarded(task));
+  try {
+    const found = await findCluster(engine, uid);
+    if (isResult(found)) return found;
+    const seconds = visit.enterConsumer();
+    if (seconds > 0) return { type: 'postponed', reason: 'the cluster is left alone for a while', seconds };
+    const { sentAt } = task.job;
+    const { arrived, signal } = task;
+    const outcome = await engine.inWorld(found, { sentAt, arrived, signal, trace, log, visit }, use);
+    visit.succeeded();
+    return { type: 'outcome', outcome };
+  } catch (thrown) {
+    const error = asTimeUp(toKbindError(thrown), task.signal);
+    visit.failed(error);
+    return { type: 'error', error };
+  }
+}
+
+/** What fails because the time was up says nothing about a server. */
+function asTimeUp(error: KbindError, signal: AbortSignal): KbindError {
+  const cutShort = error.errorClass === 'unavailable' || error.errorClass === 'internal';
+  if (!signal.aborted || !cutShort) return error;
+  return new KbindError('aborted', error.message, error.details, error);
+}
