@@ -1,0 +1,102 @@
+import { keyOf, type KubeObject } from '../api/object.ts';
+import { badRequest, conflict, notFound, type GroupName } from '../api/status.ts';
+import { parseYamlBody } from '../http/body.ts';
+import { groupVersion } from '../api/resource.ts';
+import { clone, isObject, type Obj } from '../json/json.ts';
+import { applyDefaults } from '../schema/defaults.ts';
+import { prune } from '../schema/prune.ts';
+import { applyManaged, checkApplied } from '../ssa/fieldmanager.ts';
+import { fresh, storeNew } from './create.ts';
+import { managedWrite } from './managed.ts';
+import { writeOptions, type WriteOptions } from './options.ts';
+import { callKey, checkConversion } from './read.ts';
+import { checkIdentity } from './patch.ts';
+import { replace, systemFields } from './update.ts';
+import { tidyMetadata } from '../api/metadata.ts';
+import { atVersion, type Answer, type Call } from './world.ts';
+import { fieldNotDeclared } from './applytypes.ts';
+
+/** PATCH with an applied configuration: creates what is not there. */
+export function applyPatch(call: Call): Answer {
+  const { world, resource, info } = call;
+  const options = writeOptions(call, true);
+  const applied = readApplied(call, options);
+  const live = world.store.table(resource).get(callKey(call));
+  if (!live) {
+    if (info.subresource) throw notFound(resource, info.name);
+    return { code: 201, body: createApplied(call, applied, options) };
+  }
+  checkConversion(call);
+  const shown = atVersion(live, call);
+  checkPreconditions(resource, applied, live);
+  const write = { ...managedWrite(call, options, 'Apply'), force: options.force ?? false };
+  const merged = settle(call, applyManaged(shown, applied, write));
+  checkIdentity(call, merged, live);
+  return { code: 200, body: replace(call, { live, next: systemFields(merged, live), options }) };
+}
+
+function checkPreconditions(resource: GroupName, applied: KubeObject, live: KubeObject): void {
+  const { uid, resourceVersion, name } = applied.metadata;
+  if (uid && uid !== live.metadata.uid) {
+    throw conflict(resource, name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${live.metadata.uid}`);
+  }
+  if (resourceVersion && resourceVersion !== live.metadata.resourceVersion) throw conflict(resource, name);
+}
+
+function readApplied(call: Call, options: WriteOptions): KubeObject {
+  const { resource, version, info } = call;
+  const body = parseYamlBody(call.body);
+  if (!isObject(body)) throw badRequest('error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}');
+  const expected = groupVersion(resource.group, version.name);
+  if (body['apiVersion'] !== expected) {
+    throw badRequest(`Incorrect version specified in apply patch. Specified patch version: ${String(body['apiVersion'] ?? '/')}, expected: ${expected}`);
+  }
+  if (body['kind'] !== resource.kind) {
+    throw badRequest(`apply: the kind in the data (${String(body['kind'])}) does not match the expected kind (${resource.kind})`);
+  }
+  if (!isObject(body['metadata'])) body['metadata'] = {};
+  const applied = body as KubeObject;
+  checkApplied(applied);
+  const problem = fieldNotDeclared(applied, call);
+  if (problem) throw problem;
+  pruneApplied(applied, call, options);
+  if (!applied.metadata.name) applied.metadata.name = info.name;
+  if (resource.namespaced && !applied.metadata.namespace) applied.metadata.namespace = info.namespace;
+  return applied;
+}
+
+// A custom resource's unknown fields are pruned from what is applied before anybody owns them.
+function pruneApplied(applied: KubeObject, call: Call, options: WriteOptions): void {
+  const copy = clone(applied) as Obj;
+  const unknown = prune(copy, call.version.schema);
+  if (unknown.length === 0 || options.fieldValidation === 'Ignore') return;
+  if (options.fieldValidation === 'Warn') call.warnings.push(...unknown.map((path) => `unknown field ${JSON.stringify(path)}`));
+}
+
+/** Gives a merged object the shape that every stored object has. */
+function settle(call: Call, merged: KubeObject): KubeObject {
+  const object = clone(merged);
+  const { managedFields } = object.metadata;
+  prune(object, call.version.schema);
+  applyDefaults(object, call.version.schema);
+  object.metadata = tidyMetadata(object.metadata as unknown as Obj);
+  if (managedFields) object.metadata.managedFields = managedFields;
+  return object;
+}
+
+function createApplied(call: Call, applied: KubeObject, options: WriteOptions): KubeObject {
+  const { resource, info, world } = call;
+  const { uid } = applied.metadata;
+  if (uid) throw conflict(resource, info.name, `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`);
+  if (applied.metadata.resourceVersion) throw notFound(resource, info.name);
+  checkConversion(call);
+  const empty = { apiVersion: applied.apiVersion, kind: applied.kind, metadata: {} } as unknown as KubeObject;
+  const write = { ...managedWrite(call, options, 'Apply'), force: options.force ?? false };
+  const merged = settle(call, applyManaged(empty, applied, write));
+  checkIdentity(call, merged, merged);
+  const { managedFields } = merged.metadata;
+  const next = fresh(call, merged);
+  if (managedFields) next.metadata.managedFields = managedFields;
+  return storeNew(call, next, options, world.store.table(resource).get(keyOf(resource.namespaced ? info.namespace : '', info.name)));
+}
+

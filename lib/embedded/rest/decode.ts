@@ -1,0 +1,59 @@
+import { groupVersion } from '../api/resource.ts';
+import type { KubeObject } from '../api/object.ts';
+import { tidyMetadata } from '../api/metadata.ts';
+import { badRequest } from '../api/status.ts';
+import { isObject, type Obj } from '../json/json.ts';
+import { applyDefaults } from '../schema/defaults.ts';
+import { prune } from '../schema/prune.ts';
+import { typeProblem } from '../schema/typecheck.ts';
+import type { FieldValidation } from './options.ts';
+import type { Call } from './world.ts';
+
+const kindOf = (call: Call): string => call.resource.kind;
+
+/** Checks that a body is an object of the kind and version that its URL names. */
+export function checkKind(body: unknown, call: Call): Obj {
+  const { resource, version } = call;
+  const expected = groupVersion(resource.group, version.name);
+  if (!isObject(body)) throw badRequest(`couldn't get version/kind; json parse error: cannot unmarshal into Go value of type struct`);
+  const { apiVersion, kind } = body;
+  if (typeof kind !== 'string' || !kind) {
+    if (resource.custom) throw badRequest(`Object 'Kind' is missing in '${JSON.stringify(body)}'`);
+    body['kind'] = resource.kind;
+  }
+  if (typeof apiVersion !== 'string' || !apiVersion) {
+    if (resource.custom) throw badRequest(`Object 'apiVersion' is missing in '${JSON.stringify(body)}'`);
+    body['apiVersion'] = expected;
+  }
+  const given = `${String(body['apiVersion'])}, Kind=${String(body['kind'])}`;
+  if (body['apiVersion'] !== expected || body['kind'] !== kindOf(call)) {
+    if (body['kind'] === kindOf(call)) {
+      throw badRequest(`the API version in the data (${String(body['apiVersion'])}) does not match the expected API version (${expected})`);
+    }
+    throw badRequest(`${kindOf(call)} in version ${JSON.stringify(version.name)} cannot be handled as a ${kindOf(call)}: no kind match: given ${given}, expected ${expected}, Kind=${kindOf(call)}`);
+  }
+  return body;
+}
+
+/** Makes an object out of a body: types of known fields checked, unknown ones pruned, defaults filled in. */
+export function shape(body: Obj, call: Call, validation: FieldValidation, partial = false): KubeObject {
+  const { resource, version } = call;
+  const problem = typeProblem(body, version.schema, resource.custom);
+  if (problem) throw badRequest(`${kindOf(call)} in version ${JSON.stringify(version.name)} cannot be handled as a ${kindOf(call)}: ${problem}`);
+  const unknown = prune(body, version.schema);
+  if (validation !== 'Ignore') reportUnknown(unknown, call, validation);
+  if (!partial) applyDefaults(body, version.schema);
+  if (!isObject(body['metadata'])) body['metadata'] = {};
+  body['metadata'] = tidyMetadata(body['metadata'] as Obj);
+  return body as KubeObject;
+}
+
+function reportUnknown(unknown: string[], call: Call, validation: FieldValidation): void {
+  if (unknown.length === 0) return;
+  const texts = unknown.map((path) => `unknown field ${JSON.stringify(path)}`);
+  if (validation === 'Warn') {
+    call.warnings.push(...texts);
+    return;
+  }
+  throw badRequest(`${kindOf(call)} in version ${JSON.stringify(call.version.name)} cannot be handled as a ${kindOf(call)}: strict decoding error: ${texts.join(', ')}`);
+}
