@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { join } from 'node:path';
+import { closeApps } from '../app/from-environment.ts';
 import { checkFleetDirectory } from '../fleet/directory-files.ts';
 import { systemClock } from '../model/clock.ts';
 import { silentLogger, type Logger } from '../model/log.ts';
@@ -157,6 +158,7 @@ async function stopInOrder(
     return { undelivered: undelivered.reduce((sum, count) => sum + count, 0) };
   } finally {
     await stack.stop();
+    await closeApps();
   }
 }
 

@@ -51,6 +51,8 @@ function isAllowed({ from, to }: ImportEdge): boolean {
   const [fromTop, fromFolder = ''] = from.split(sep);
   const [toTop, toFolder = ''] = to.split(sep);
   if (fromTop === 'functions') return toTop === 'lib' && FUNCTIONS_MAY_IMPORT.includes(toFolder);
+  // The version that log lines and leases name.
+  if (to === 'package.json') return fromFolder === 'app';
   if (toTop !== 'lib') return false;
   return fromFolder === toFolder || (MAY_IMPORT[fromFolder]?.includes(toFolder) ?? false);
 }
