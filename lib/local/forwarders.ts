@@ -1,18 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import { createForwarder, type Forwarder } from '../forwarder/forwarder.ts';
-import type { OpenedProvider } from '../forwarder/provider-pool.ts';
+import { createOpenProvider } from '../forwarder/providers.ts';
 import type { ForwarderQueue } from '../forwarder/sink.ts';
 import { createSqsSink } from '../forwarder/sqs-sink.ts';
 import { createKubeClient } from '../kube/client.ts';
 import { readClusterIdentity } from '../kube/identity.ts';
 import type { ConnectionTarget } from '../kube/target.ts';
 import type { KubeClient } from '../kube/types.ts';
-import { resources } from '../model/api.ts';
 import type { Clock } from '../model/clock.ts';
-import { parseConnection } from '../model/kinds.ts';
 import type { Logger } from '../model/log.ts';
-import { readCredential, secretKeyOf } from '../reconcile/credential.ts';
 
 /** Pause between attempts to reach a cluster that has not answered yet, ms. */
 const CONNECT_RETRY_MS = 2_000;
@@ -48,7 +45,8 @@ export interface LocalForwarder {
 export function startForwarder(cluster: ConsumerCluster, options: ForwardersOptions): LocalForwarder {
   const { allowLoopback, clock } = options;
   const stopping = new AbortController();
-  const client = createKubeClient(cluster.target, { clock, egress: { allowLoopback } });
+  const egress = { allowLoopback };
+  const client = createKubeClient(cluster.target, { clock, egress, side: 'consumer' });
   let forwarder: Forwarder | undefined;
   const started = (async () => {
     const clusterUid = await identityOf(cluster.name, client, { ...options, signal: stopping.signal });
@@ -57,7 +55,7 @@ export function startForwarder(cluster: ConsumerCluster, options: ForwardersOpti
     forwarder = createForwarder({
       client,
       clusterUid,
-      openProvider: (connection, { signal }) => openProvider(connection, client, { ...options, signal }),
+      openProvider: createOpenProvider({ consumer: client, clock, egress }),
       sink: createSqsSink({ client: options.sqs, urls: options.urls, log: options.log }),
       clock,
       log: options.log.child({ cluster: cluster.name }),
@@ -92,20 +90,4 @@ async function identityOf(name: string, client: KubeClient, tools: Tools): Promi
     }
   }
   return undefined;
-}
-
-/** A client made from a Connection's Secret as it is now, and who its cluster says it is. */
-async function openProvider(name: string, consumer: KubeClient, tools: Tools): Promise<OpenedProvider> {
-  const { signal, clock, allowLoopback } = tools;
-  const { spec } = parseConnection(await consumer.get(resources.connections, { name }, { signal }));
-  const ref = spec.kubeconfigSecretRef;
-  const secret = await consumer.find(resources.secrets, secretKeyOf(ref), { signal });
-  const { target } = readCredential(secret, ref, { allowLoopback });
-  const client = createKubeClient(target, { clock, egress: { allowLoopback } });
-  try {
-    return { client, uid: await readClusterIdentity(client, { signal }), close: () => client.close() };
-  } catch (error) {
-    await client.close();
-    throw error;
-  }
 }
