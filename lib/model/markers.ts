@@ -24,6 +24,11 @@ export const BOUND_BY_ANNOTATION = 'core.kbind.io/bound-by';
 export const WATCH_PLAN_ANNOTATION = 'core.kbind.io/watch-plan';
 /** Annotation on a Connection or binding: which state its dependents were last told of. */
 export const FANNED_OUT_ANNOTATION = 'core.kbind.io/fanned-out';
+/**
+ * Annotation on a Connection (ours alone): `namespace/name/key` of the Secret that it was made with. Holds the immutability of
+ * kubeconfigSecretRef where the API server does not.
+ */
+export const SECRET_REF_ANNOTATION = 'core.kbind.io/kubeconfig-secret-ref';
 /** Annotation on a consumer instance: `Orphan` keeps the provider copy when the instance is deleted. */
 export const DELETION_POLICY_ANNOTATION = 'core.kbind.io/deletion-policy';
 /** The one value of {@link DELETION_POLICY_ANNOTATION} that means something. */

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { keyText, type KubeObject, type ObjectKey } from '../model/api.ts';
+import type { KubeObject } from '../model/api.ts';
 import { KbindError } from '../model/errors.ts';
-import type { ConnectionSpec } from '../model/kinds.ts';
 import { parseForeignKubeconfig } from '../kube/kubeconfig.ts';
 import type { ConnectionTarget } from '../kube/target.ts';
+import { secretText, type SecretRef } from './secret-ref.ts';
 
 /** A kubeconfig out of a Secret, vetted (spec §9). Nothing of it may be logged or stored but the version. */
 export interface Credential {
@@ -11,11 +11,6 @@ export interface Credential {
   /** Hash of the Secret's uid and the kubeconfig's bytes (spec §2.8). */
   readonly secretVersion: string;
 }
-
-type SecretRef = ConnectionSpec['kubeconfigSecretRef'];
-
-/** Where the Secret of a Connection is. */
-export const secretKeyOf = ({ namespace, name }: SecretRef): ObjectKey => ({ namespace, name });
 
 const unusable = (message: string): KbindError => new KbindError('credential', message, { side: 'provider' });
 
@@ -28,7 +23,7 @@ export function readCredential(
   ref: SecretRef,
   options: { readonly allowLoopback: boolean },
 ): Credential {
-  const where = `Secret ${keyText(secretKeyOf(ref))}`;
+  const where = secretText(ref);
   if (secret === undefined)
     throw unusable(`${where} does not exist: create it with a kubeconfig under key "${ref.key}"`);
   const bytes = kubeconfigBytes(secret, ref.key, where);

@@ -1,7 +1,8 @@
 import { KbindError } from '../model/errors.ts';
 import type { Connection } from '../model/kinds.ts';
-import { readCredential, secretKeyOf, type Credential } from './credential.ts';
+import { readCredential, type Credential } from './credential.ts';
 import type { ProviderPool } from './provider-pool.ts';
+import { secretKeyOf, usedSecretRef } from './secret-ref.ts';
 import { createSide } from './side.ts';
 import type { Probe, Providers, SharedReads, Side } from './world.ts';
 
@@ -24,7 +25,7 @@ async function credentialOf(
   pool: ProviderPool,
   reads: Pick<SharedReads, 'secret'>,
 ): Promise<Credential> {
-  const ref = connection.spec.kubeconfigSecretRef;
+  const ref = usedSecretRef(connection);
   const { value: secret } = await reads.secret(secretKeyOf(ref));
   return readCredential(secret, ref, { allowLoopback: pool.allowLoopback });
 }
