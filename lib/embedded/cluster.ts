@@ -68,10 +68,15 @@ export async function startEmbeddedCluster(options: EmbeddedClusterOptions = {})
   const name = options.name ?? 'embedded';
   const authority = await Authority.create(`${name}-ca`);
   const [identity, admin] = await Promise.all([authority.server(), authority.client('admin', ['system:masters'])]);
-  const world: World = { store: new Store(options.historyLimit), registry: new Registry(), now: options.now ?? (() => new Date()) };
+  const world: World = {
+    store: new Store(options.historyLimit),
+    registry: new Registry(),
+    now: options.now ?? (() => new Date()),
+  };
   const stopControllers = startControllers(world);
   for (const resource of builtinResources()) world.registry.register(resource);
-  for (const namespace of NAMESPACES) world.store.put({ group: '', plural: 'namespaces' }, namespaceObject(namespace, world.now()));
+  for (const namespace of NAMESPACES)
+    world.store.put({ group: '', plural: 'namespaces' }, namespaceObject(namespace, world.now()));
   const users = new Users();
   const rules = new Rules();
   const observers = new Set<(request: ObservedRequest) => void>();
@@ -111,7 +116,12 @@ function namespaceObject(name: string, now: Date): KubeObject {
   return {
     apiVersion: 'v1',
     kind: 'Namespace',
-    metadata: { name, uid: randomUUID(), creationTimestamp: timestamp(now), labels: { 'kubernetes.io/metadata.name': name } },
+    metadata: {
+      name,
+      uid: randomUUID(),
+      creationTimestamp: timestamp(now),
+      labels: { 'kubernetes.io/metadata.name': name },
+    },
     spec: { finalizers: ['kubernetes'] },
     status: { phase: 'Active' },
   };
@@ -123,7 +133,10 @@ interface Place {
   readonly authority: string;
 }
 
-async function addUser(options: UserOptions, { place, authority, users }: { place: Place; authority: Authority; users: Users }): Promise<EmbeddedUser> {
+async function addUser(
+  options: UserOptions,
+  { place, authority, users }: { place: Place; authority: Authority; users: Users },
+): Promise<EmbeddedUser> {
   const user = { name: options.name, groups: options.groups ?? [] };
   if (options.auth === 'certificate') {
     const pair = await authority.client(user.name, user.groups);

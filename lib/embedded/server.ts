@@ -91,7 +91,12 @@ export class ApiServer {
     this.#parts.observe({ ...info, user: user.name, query: url.searchParams });
     this.#parts.rules.check(user, info);
     if (!info.isResource) return this.#document(request, response, info);
-    const review = this.#review(info, { body, contentType: mediaType(request.headers['content-type']), user, rules: this.#parts.rules });
+    const review = this.#review(info, {
+      body,
+      contentType: mediaType(request.headers['content-type']),
+      user,
+      rules: this.#parts.rules,
+    });
     if (review) return respond(response, 201, review, negotiate(request.headers.accept));
     const call = this.#call(request, { info, body, user, query: url.searchParams });
     dispatch(call, response, request.headers.accept, (watch) => this.#track(watch, response));
@@ -106,7 +111,13 @@ export class ApiServer {
     const { world } = this.#parts;
     const found = documentAt(info, world.registry, request.headers.accept ?? '', request.headers.host ?? '');
     if (!found) return respondText(response, 404, '404 page not found\n');
-    if (info.method !== 'GET' && info.method !== 'HEAD') throw new StatusError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource', {});
+    if (info.method !== 'GET' && info.method !== 'HEAD')
+      throw new StatusError(
+        405,
+        'MethodNotAllowed',
+        'the server does not allow this method on the requested resource',
+        {},
+      );
     if (typeof found.body === 'string') return respondText(response, 200, found.body);
     if (found.contentType) {
       response.setHeader('Content-Type', found.contentType);
@@ -117,17 +128,25 @@ export class ApiServer {
 
   #review(info: RequestInfo, question: Question): object | undefined {
     if (info.verb !== 'create' || info.version !== 'v1') return undefined;
-    if (info.group === 'authorization.k8s.io' && info.plural === 'selfsubjectaccessreviews') return accessReview(question);
+    if (info.group === 'authorization.k8s.io' && info.plural === 'selfsubjectaccessreviews')
+      return accessReview(question);
     if (info.group === 'authentication.k8s.io' && info.plural === 'selfsubjectreviews') return whoAmI(question);
     return undefined;
   }
 
-  #call(request: IncomingMessage, parts: { info: RequestInfo; body: Buffer; user: User; query: URLSearchParams }): Call {
+  #call(
+    request: IncomingMessage,
+    parts: { info: RequestInfo; body: Buffer; user: User; query: URLSearchParams },
+  ): Call {
     const { info } = parts;
     const { world } = this.#parts;
     const found = world.registry.find(info.group, info.version, info.plural);
     const { resource } = found ?? {};
-    const wrongScope = resource && (resource.namespaced ? info.namespace === '' && (info.name !== '' || info.verb === 'create') : info.namespace !== '' && resource.plural !== 'namespaces');
+    const wrongScope =
+      resource &&
+      (resource.namespaced
+        ? info.namespace === '' && (info.name !== '' || info.verb === 'create')
+        : info.namespace !== '' && resource.plural !== 'namespaces');
     if (!found || wrongScope) throw notServed(info);
     return {
       world,

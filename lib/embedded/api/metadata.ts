@@ -14,10 +14,12 @@ export function validateMetadata(resource: Resource, object: KubeObject): Cause[
   if (metadata.generateName) {
     // Only the part that a name made from it would keep counts.
     const prefix = metadata.generateName.replace(/-+$/, '') || metadata.generateName;
-    for (const problem of validName(prefix)) causes.push(invalidValue('metadata.generateName', metadata.generateName, problem));
+    for (const problem of validName(prefix))
+      causes.push(invalidValue('metadata.generateName', metadata.generateName, problem));
   }
   if (!metadata.name) causes.push(required('metadata.name', 'name or generateName is required'));
-  else for (const problem of validName(metadata.name)) causes.push(invalidValue('metadata.name', metadata.name, problem));
+  else
+    for (const problem of validName(metadata.name)) causes.push(invalidValue('metadata.name', metadata.name, problem));
   causes.push(...validateNamespace(resource, metadata));
   causes.push(...validateLabels(metadata.labels ?? {}), ...validateAnnotations(metadata.annotations ?? {}));
   causes.push(...validateOwners(metadata), ...validateFinalizers(metadata), ...validateManagedFields(metadata));
@@ -29,7 +31,9 @@ function validateNamespace(resource: Resource, metadata: ObjectMeta): Cause[] {
     return metadata.namespace ? [fieldForbidden('metadata.namespace', 'not allowed on this type')] : [];
   }
   if (!metadata.namespace) return [required('metadata.namespace', '')];
-  return labelProblems(metadata.namespace).map((problem) => invalidValue('metadata.namespace', metadata.namespace, problem));
+  return labelProblems(metadata.namespace).map((problem) =>
+    invalidValue('metadata.namespace', metadata.namespace, problem),
+  );
 }
 
 function validateLabels(labels: Record<string, string>): Cause[] {
@@ -45,11 +49,16 @@ function validateAnnotations(annotations: Record<string, string>): Cause[] {
   const causes: Cause[] = [];
   let size = 0;
   for (const [key, value] of Object.entries(annotations)) {
-    for (const problem of qualifiedNameProblems(key.toLowerCase())) causes.push(invalidValue('metadata.annotations', key, problem));
+    for (const problem of qualifiedNameProblems(key.toLowerCase()))
+      causes.push(invalidValue('metadata.annotations', key, problem));
     size += Buffer.byteLength(key) + Buffer.byteLength(value);
   }
   if (size > TOTAL_ANNOTATIONS) {
-    causes.push({ reason: 'FieldValueTooLong', message: `Too long: may not be more than ${TOTAL_ANNOTATIONS} bytes`, field: 'metadata.annotations' });
+    causes.push({
+      reason: 'FieldValueTooLong',
+      message: `Too long: may not be more than ${TOTAL_ANNOTATIONS} bytes`,
+      field: 'metadata.annotations',
+    });
   }
   return causes;
 }
@@ -60,14 +69,31 @@ function validateOwners(metadata: ObjectMeta): Cause[] {
   owners.forEach((owner, i) => {
     const field = `metadata.ownerReferences[${i}]`;
     for (const key of ['apiVersion', 'kind', 'name', 'uid'] as const) {
-      if (!owner[key]) causes.push(invalidValue(`metadata.ownerReferences.${key}`, owner[key] ?? '', key === 'apiVersion' ? 'version must not be empty' : 'must not be empty'));
+      if (!owner[key])
+        causes.push(
+          invalidValue(
+            `metadata.ownerReferences.${key}`,
+            owner[key] ?? '',
+            key === 'apiVersion' ? 'version must not be empty' : 'must not be empty',
+          ),
+        );
     }
-    if (owner.kind === 'Event' && owner.apiVersion === 'v1') causes.push(invalidValue(field, owner, 'is disallowed from being an owner'));
+    if (owner.kind === 'Event' && owner.apiVersion === 'v1')
+      causes.push(invalidValue(field, owner, 'is disallowed from being an owner'));
   });
   const controllers = owners.filter((owner) => owner.controller);
   if (controllers.length > 1) {
-    const names = controllers.map((owner) => owner.kind).slice(0, 2).join(' and ');
-    causes.push(invalidValue('metadata.ownerReferences', owners, `Only one reference can have Controller set to true. Found "true" in references for ${names}`));
+    const names = controllers
+      .map((owner) => owner.kind)
+      .slice(0, 2)
+      .join(' and ');
+    causes.push(
+      invalidValue(
+        'metadata.ownerReferences',
+        owners,
+        `Only one reference can have Controller set to true. Found "true" in references for ${names}`,
+      ),
+    );
   }
   return causes;
 }
@@ -77,9 +103,16 @@ const STANDARD_FINALIZERS = new Set(['orphan', 'foregroundDeletion', 'kubernetes
 function validateFinalizers(metadata: ObjectMeta): Cause[] {
   const causes: Cause[] = [];
   for (const [i, finalizer] of (metadata.finalizers ?? []).entries()) {
-    for (const problem of qualifiedNameProblems(finalizer)) causes.push(invalidValue('metadata.finalizers', finalizer, problem));
+    for (const problem of qualifiedNameProblems(finalizer))
+      causes.push(invalidValue('metadata.finalizers', finalizer, problem));
     if (!finalizer.includes('/') && !STANDARD_FINALIZERS.has(finalizer)) {
-      causes.push(invalidValue(`metadata.finalizers[${i}]`, finalizer, 'name is neither a standard finalizer name nor is it fully qualified'));
+      causes.push(
+        invalidValue(
+          `metadata.finalizers[${i}]`,
+          finalizer,
+          'name is neither a standard finalizer name nor is it fully qualified',
+        ),
+      );
     }
   }
   return causes;
@@ -105,14 +138,24 @@ const immutable = (field: string, value: unknown): Cause => invalidValue(field, 
 export function validateMetadataUpdate(object: KubeObject, old: KubeObject): Cause[] {
   const [next, before] = [object.metadata, old.metadata];
   const causes: Cause[] = [];
-  for (const key of ['name', 'namespace', 'uid', 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds'] as const) {
+  for (const key of [
+    'name',
+    'namespace',
+    'uid',
+    'creationTimestamp',
+    'deletionTimestamp',
+    'deletionGracePeriodSeconds',
+  ] as const) {
     if (next[key] !== before[key]) causes.push(immutable(`metadata.${key}`, next[key] ?? null));
   }
   if (before.deletionTimestamp) {
     const added = (next.finalizers ?? []).filter((finalizer) => !(before.finalizers ?? []).includes(finalizer));
     if (added.length > 0) {
       causes.push(
-        fieldForbidden('metadata.finalizers', `no new finalizers can be added if the object is being deleted, found new finalizers []string{${added.map((each) => JSON.stringify(each)).join(', ')}}`),
+        fieldForbidden(
+          'metadata.finalizers',
+          `no new finalizers can be added if the object is being deleted, found new finalizers []string{${added.map((each) => JSON.stringify(each)).join(', ')}}`,
+        ),
       );
     }
   }

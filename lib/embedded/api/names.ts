@@ -1,4 +1,4 @@
-const LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+const LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
 const SUBDOMAIN = `${LABEL}(\\.${LABEL})*`;
 const QUALIFIED = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]';
 const VALUE = `(${QUALIFIED})?`;

@@ -68,15 +68,15 @@ export interface Strategy {
   /** Whether metadata.generation counts changes of the spec. */
   readonly generation: boolean;
   /** Runs after defaulting and before validation. */
-  prepareCreate?(object: KubeObject): void;
-  prepareUpdate?(object: KubeObject, old: KubeObject, subresource: string): void;
-  validate?(object: KubeObject): Cause[];
-  validateUpdate?(object: KubeObject, old: KubeObject): Cause[];
+  readonly prepareCreate?: (object: KubeObject) => void;
+  readonly prepareUpdate?: (object: KubeObject, old: KubeObject, subresource: string) => void;
+  readonly validate?: (object: KubeObject) => Cause[];
+  readonly validateUpdate?: (object: KubeObject, old: KubeObject) => Cause[];
   /** Marks an object for a deletion that a controller ends; others are held by finalizers alone. */
-  prepareDelete?(object: KubeObject, now: Date): KubeObject;
-  validName?(name: string): string[];
+  readonly prepareDelete?: (object: KubeObject, now: Date) => KubeObject;
+  readonly validName?: (name: string) => string[];
   /** Fields for field selectors, beside metadata.name and metadata.namespace. */
-  fields?(object: KubeObject): Record<string, string>;
+  readonly fields?: (object: KubeObject) => Record<string, string>;
 }
 
 /** A resource that the server serves. */
@@ -99,10 +99,20 @@ export interface Resource {
   readonly strategy: Strategy;
 }
 
-export const ALL_VERBS: readonly string[] = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
+export const ALL_VERBS: readonly string[] = [
+  'create',
+  'delete',
+  'deletecollection',
+  'get',
+  'list',
+  'patch',
+  'update',
+  'watch',
+];
 
 /** `group/plural`, the name of a resource's table in the store. */
-export const tableName = (resource: { group: string; plural: string }): string => `${resource.group}/${resource.plural}`;
+export const tableName = (resource: { group: string; plural: string }): string =>
+  `${resource.group}/${resource.plural}`;
 
 /** `group/version`, or the version alone in the core group. */
 export const groupVersion = (group: string, version: string): string => (group ? `${group}/${version}` : version);

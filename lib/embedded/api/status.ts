@@ -64,7 +64,12 @@ export const alreadyExists = (resource: GroupName, name: string): StatusError =>
 export const MODIFIED = 'the object has been modified; please apply your changes to the latest version and try again';
 
 export const conflict = (resource: GroupName, name: string, why: string = MODIFIED): StatusError =>
-  new StatusError(409, 'Conflict', `Operation cannot be fulfilled on ${qualified(resource)} "${name}": ${why}`, about(resource, name));
+  new StatusError(
+    409,
+    'Conflict',
+    `Operation cannot be fulfilled on ${qualified(resource)} "${name}": ${why}`,
+    about(resource, name),
+  );
 
 export const badRequest = (message: string): StatusError => new StatusError(400, 'BadRequest', message);
 
@@ -92,7 +97,8 @@ export function forbidden(resource: GroupName, name: string, why: string, causes
 export const methodNotAllowed = (resource: GroupName, message: string): StatusError =>
   new StatusError(405, 'MethodNotAllowed', message, about(resource, ''));
 
-export const unsupportedMediaType = (message: string): StatusError => new StatusError(415, 'UnsupportedMediaType', message);
+export const unsupportedMediaType = (message: string): StatusError =>
+  new StatusError(415, 'UnsupportedMediaType', message);
 
 export const notAcceptable = (accepted: readonly string[]): StatusError =>
   new StatusError(406, 'NotAcceptable', `only the following media types are accepted: ${accepted.join(', ')}`);
@@ -104,7 +110,12 @@ export function invalid(kind: { group: string; kind: string }, name: string, cau
   const texts = [...new Set(causes.map((cause) => (cause.field ? `${cause.field}: ${cause.message}` : cause.message)))];
   const shown = kind.group ? `${kind.kind}.${kind.group}` : kind.kind;
   const list = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
-  const details: StatusDetails = { ...(name && { name }), ...(kind.group && { group: kind.group }), kind: kind.kind, causes };
+  const details: StatusDetails = {
+    ...(name && { name }),
+    ...(kind.group && { group: kind.group }),
+    kind: kind.kind,
+    causes,
+  };
   return new StatusError(422, 'Invalid', `${shown} "${name}" is invalid: ${list}`, details);
 }
 

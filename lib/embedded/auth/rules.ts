@@ -54,7 +54,8 @@ export class Rules {
 }
 
 function matches(rule: DenyRule, user: User, asked: Attributes): boolean {
-  const within = (list: readonly string[] | undefined, value: string): boolean => list === undefined || list.includes('*') || list.includes(value);
+  const within = (list: readonly string[] | undefined, value: string): boolean =>
+    list === undefined || list.includes('*') || list.includes(value);
   if (rule.user !== undefined && rule.user !== user.name) return false;
   return (
     within(rule.verbs, asked.verb) &&
@@ -67,5 +68,10 @@ function matches(rule: DenyRule, user: User, asked: Attributes): boolean {
 
 function checkPath(user: User, info: RequestInfo): void {
   if (user.name !== ANONYMOUS.name || OPEN_PATHS.test(info.path)) return;
-  throw new StatusError(403, 'Forbidden', `forbidden: User ${JSON.stringify(user.name)} cannot ${info.verb} path ${JSON.stringify(info.path)}`, {});
+  throw new StatusError(
+    403,
+    'Forbidden',
+    `forbidden: User ${JSON.stringify(user.name)} cannot ${info.verb} path ${JSON.stringify(info.path)}`,
+    {},
+  );
 }

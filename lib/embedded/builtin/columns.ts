@@ -4,9 +4,17 @@ import { at, objectAt, textAt } from '../json/json.ts';
 import { age } from '../table/age.ts';
 
 const NAME: Column = { name: 'Name', type: 'string', format: 'name', value: (object) => object.metadata.name };
-const AGE: Column = { name: 'Age', type: 'string', value: (object) => age(object.metadata.creationTimestamp ?? undefined) };
+const AGE: Column = {
+  name: 'Age',
+  type: 'string',
+  value: (object) => age(object.metadata.creationTimestamp ?? undefined),
+};
 
-const text = (name: string, ...path: string[]): Column => ({ name, type: 'string', value: (object) => textAt(object, ...path) });
+const text = (name: string, ...path: string[]): Column => ({
+  name,
+  type: 'string',
+  value: (object) => textAt(object, ...path),
+});
 const count = (...fields: string[]): Column => ({
   name: 'Data',
   type: 'string',
@@ -17,7 +25,10 @@ export const NAMESPACE_COLUMNS: Column[] = [NAME, text('Status', 'status', 'phas
 export const SECRET_COLUMNS: Column[] = [NAME, text('Type', 'type'), count('data'), AGE];
 export const CONFIG_MAP_COLUMNS: Column[] = [NAME, count('data', 'binaryData'), AGE];
 export const LEASE_COLUMNS: Column[] = [NAME, text('Holder', 'spec', 'holderIdentity'), AGE];
-export const CRD_COLUMNS: Column[] = [NAME, { name: 'Created At', type: 'date', value: (object) => object.metadata.creationTimestamp }];
+export const CRD_COLUMNS: Column[] = [
+  NAME,
+  { name: 'Created At', type: 'date', value: (object) => object.metadata.creationTimestamp },
+];
 export const EVENT_COLUMNS: Column[] = [
   { name: 'Last Seen', type: 'string', value: lastSeen },
   text('Type', 'type'),

@@ -6,7 +6,11 @@ export const string = (): Schema => ({ type: 'string' });
 export const integer = (format = 'int32'): Schema => ({ type: 'integer', format });
 export const boolean = (): Schema => ({ type: 'boolean' });
 export const mapOf = (value: Schema): Schema => ({ type: 'object', additionalProperties: value });
-export const object = (properties: Record<string, Schema>, more: Schema = {}): Schema => ({ type: 'object', properties, ...more });
+export const object = (properties: Record<string, Schema>, more: Schema = {}): Schema => ({
+  type: 'object',
+  properties,
+  ...more,
+});
 export const atomicList = (items: Schema): Schema => ({ type: 'array', 'x-kubernetes-list-type': 'atomic', items });
 export const keyedList = (key: string, items: Schema): Schema => ({
   type: 'array',
@@ -32,7 +36,15 @@ const condition = object({
 });
 
 const objectReference = object(
-  { kind: string(), namespace: string(), name: string(), uid: string(), apiVersion: string(), resourceVersion: string(), fieldPath: string() },
+  {
+    kind: string(),
+    namespace: string(),
+    name: string(),
+    uid: string(),
+    apiVersion: string(),
+    resourceVersion: string(),
+    fieldPath: string(),
+  },
   { 'x-kubernetes-map-type': 'atomic' },
 );
 

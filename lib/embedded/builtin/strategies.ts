@@ -48,20 +48,33 @@ function dataCauses(object: KubeObject, fields: string[]): Cause[] {
   for (const field of fields) {
     for (const [key, value] of Object.entries(objectAt(object, field))) {
       const text = String(value);
-      size += field === 'data' && object.kind === 'ConfigMap' ? Buffer.byteLength(text) : Buffer.from(text, 'base64').length;
+      size +=
+        field === 'data' && object.kind === 'ConfigMap' ? Buffer.byteLength(text) : Buffer.from(text, 'base64').length;
       if (!KEY.test(key) || key.length > 253) {
-        causes.push(invalidValue(`${field}[${key}]`, key, "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"));
+        causes.push(
+          invalidValue(
+            `${field}[${key}]`,
+            key,
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
+          ),
+        );
       }
     }
   }
-  if (size > MAX_DATA) causes.push({ reason: 'FieldValueTooLong', message: `Too long: may not be more than ${MAX_DATA} bytes`, field: fields.length > 1 ? '' : 'data' });
+  if (size > MAX_DATA)
+    causes.push({
+      reason: 'FieldValueTooLong',
+      message: `Too long: may not be more than ${MAX_DATA} bytes`,
+      field: fields.length > 1 ? '' : 'data',
+    });
   return causes;
 }
 
 function immutableCauses(object: KubeObject, old: KubeObject, fields: string[]): Cause[] {
   if (old['immutable'] !== true) return [];
   const causes: Cause[] = [];
-  const frozen = (field: string): void => void causes.push(fieldForbidden(field, 'field is immutable when `immutable` is set'));
+  const frozen = (field: string): void =>
+    void causes.push(fieldForbidden(field, 'field is immutable when `immutable` is set'));
   if (object['immutable'] !== true) frozen('immutable');
   for (const field of fields) if (!equal(objectAt(object, field), objectAt(old, field))) frozen(field);
   return causes;
@@ -123,7 +136,8 @@ export const EVENT_STRATEGY: Strategy = {
     if (involved === namespace || (involved === '' && namespace === 'default')) return [];
     return [invalidValue('involvedObject.namespace', involved, 'does not match event.namespace')];
   },
-  fields: (object) => Object.fromEntries(Object.entries(EVENT_FIELDS).map(([field, path]) => [field, textAt(object, ...path)])),
+  fields: (object) =>
+    Object.fromEntries(Object.entries(EVENT_FIELDS).map(([field, path]) => [field, textAt(object, ...path)])),
 };
 
 // Go prints these even when they are empty.
@@ -144,8 +158,10 @@ export const LEASE_STRATEGY: Strategy = {
     const causes: Cause[] = [];
     const duration = at(object, 'spec', 'leaseDurationSeconds');
     const transitions = at(object, 'spec', 'leaseTransitions');
-    if (typeof duration === 'number' && duration <= 0) causes.push(invalidValue('spec.leaseDurationSeconds', duration, 'must be greater than 0'));
-    if (typeof transitions === 'number' && transitions < 0) causes.push(invalidValue('spec.leaseTransitions', transitions, 'must be greater than or equal to 0'));
+    if (typeof duration === 'number' && duration <= 0)
+      causes.push(invalidValue('spec.leaseDurationSeconds', duration, 'must be greater than 0'));
+    if (typeof transitions === 'number' && transitions < 0)
+      causes.push(invalidValue('spec.leaseTransitions', transitions, 'must be greater than or equal to 0'));
     return causes;
   },
 };

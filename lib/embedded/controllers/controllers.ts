@@ -17,7 +17,8 @@ export function startControllers(world: World): () => void {
     if (table === tableName(CRDS)) crds.changed(change);
     else if (change.type === 'DELETED') crds.instanceGone(table);
     if (table === '/namespaces') namespaces.check(change.key);
-    else if (change.type === 'DELETED' && change.object.metadata.namespace) namespaces.check(change.object.metadata.namespace);
+    else if (change.type === 'DELETED' && change.object.metadata.namespace)
+      namespaces.check(change.object.metadata.namespace);
   });
   return () => queue.stop();
 }

@@ -65,7 +65,12 @@ export class CrdController {
     if (!isTrue(crd, 'Established')) {
       const established: CrdCondition = conflict
         ? { type: 'Established', status: 'False', reason: 'NotAccepted', message: 'not all names are accepted' }
-        : { type: 'Established', status: 'True', reason: 'InitialNamesAccepted', message: 'the initial names have been accepted' };
+        : {
+            type: 'Established',
+            status: 'True',
+            reason: 'InitialNamesAccepted',
+            message: 'the initial names have been accepted',
+          };
       next = withCondition(next, established, now);
     }
     next = approve(next, now);
@@ -89,7 +94,12 @@ export class CrdController {
   }
 
   #waitForInstances(crd: Crd): void {
-    const condition = { type: 'Terminating', status: 'True', reason: 'InstanceDeletionInProgress', message: 'CustomResource deletion is in progress' };
+    const condition = {
+      type: 'Terminating',
+      status: 'True',
+      reason: 'InstanceDeletionInProgress',
+      message: 'CustomResource deletion is in progress',
+    };
     const next = withCondition(crd, condition, timestamp(this.#world.now()));
     if (!equal(next, crd)) this.#world.store.put(CRDS, next);
   }
@@ -120,10 +130,13 @@ type Conflict = { reason: string; message: string };
 function othersOf(crd: Crd, all: Crd[]): CrdNames[] {
   return all
     .filter((other) => other.spec.group === crd.spec.group && other.metadata.name !== crd.metadata.name)
-    .flatMap((other) => (other.status?.acceptedNames?.plural || other.status?.acceptedNames?.kind ? [other.status.acceptedNames] : []));
+    .flatMap((other) =>
+      other.status?.acceptedNames?.plural || other.status?.acceptedNames?.kind ? [other.status.acceptedNames] : [],
+    );
 }
 
-const resourceNames = (names: CrdNames): string[] => [names.plural, names.singular ?? '', ...(names.shortNames ?? [])].filter(Boolean);
+const resourceNames = (names: CrdNames): string[] =>
+  [names.plural, names.singular ?? '', ...(names.shortNames ?? [])].filter(Boolean);
 const kindNames = (names: CrdNames): string[] => [names.kind, names.listKind ?? ''].filter(Boolean);
 
 /** The last of the conflicts, which is the one that Kubernetes shows. */
@@ -151,7 +164,8 @@ function acceptable(crd: Crd, all: Crd[]): CrdNames {
   const kinds = new Set(others.flatMap(kindNames));
   const before = crd.status?.acceptedNames ?? { plural: '', kind: '' };
   const { names } = crd.spec;
-  const pick = (set: Set<string>, wanted: string | undefined, old: string | undefined): string => (wanted && !set.has(wanted) ? wanted : (old ?? ''));
+  const pick = (set: Set<string>, wanted: string | undefined, old: string | undefined): string =>
+    wanted && !set.has(wanted) ? wanted : (old ?? '');
   const singular = pick(taken, names.singular, before.singular);
   const listKind = pick(kinds, names.listKind, before.listKind);
   const shortNames = (names.shortNames ?? []).filter((name) => !taken.has(name));

@@ -55,7 +55,9 @@ export class GarbageCollector {
   }
 
   #check(place: Place): void {
-    this.#queue.add(`dependent ${place.resource.group}/${place.resource.plural}/${place.key}`, () => this.#collect(place));
+    this.#queue.add(`dependent ${place.resource.group}/${place.resource.plural}/${place.key}`, () =>
+      this.#collect(place),
+    );
   }
 
   // The owner of a dependent that went may have waited for it.
@@ -64,7 +66,9 @@ export class GarbageCollector {
       if (resource.kind !== owner.kind) continue;
       for (const object of this.#world.store.table(resource).values()) {
         if (object.metadata.uid !== owner.uid || !object.metadata.deletionTimestamp) continue;
-        const key = object.metadata.namespace ? `${object.metadata.namespace}/${object.metadata.name}` : object.metadata.name;
+        const key = object.metadata.namespace
+          ? `${object.metadata.namespace}/${object.metadata.name}`
+          : object.metadata.name;
         this.#queue.add(`owner ${owner.uid}`, () => this.#release({ resource, key }));
       }
     }
@@ -102,13 +106,17 @@ export class GarbageCollector {
       this.#dropFinalizer(place, object, ORPHAN);
     } else if (finalizers.includes(FOREGROUND)) {
       for (const dependent of dependents) this.#check(dependent);
-      if (!dependents.some((dependent) => this.#blocks(dependent, object))) this.#dropFinalizer(place, object, FOREGROUND);
+      if (!dependents.some((dependent) => this.#blocks(dependent, object)))
+        this.#dropFinalizer(place, object, FOREGROUND);
     }
   }
 
   #blocks({ resource, key }: Place, owner: KubeObject): boolean {
     const object = this.#world.store.table(resource).get(key);
-    return object?.metadata.ownerReferences?.some((each) => each.uid === owner.metadata.uid && each.blockOwnerDeletion) ?? false;
+    return (
+      object?.metadata.ownerReferences?.some((each) => each.uid === owner.metadata.uid && each.blockOwnerDeletion) ??
+      false
+    );
   }
 
   #orphan({ resource, key }: Place, owner: string): void {

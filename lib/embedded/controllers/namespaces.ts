@@ -35,9 +35,10 @@ export class NamespaceController {
     for (const resource of registry.all()) {
       if (!resource.namespaced) continue;
       const table = store.table(resource);
-      for (const object of [...table.values()]) {
+      for (const object of table.values()) {
         if (object.metadata.namespace !== name) continue;
-        const gone = !object.metadata.deletionTimestamp && deleteObject(this.#world, resource, object, { dryRun: false }).gone;
+        const gone =
+          !object.metadata.deletionTimestamp && deleteObject(this.#world, resource, object, { dryRun: false }).gone;
         if (!gone) left += 1;
       }
     }
@@ -48,7 +49,13 @@ export class NamespaceController {
 function finish({ store }: World, namespace: KubeObject): void {
   const finalizers = namespace.metadata.finalizers ?? [];
   const spec = objectAt(namespace, 'spec');
-  const own = Array.isArray(spec['finalizers']) ? (spec['finalizers'] as string[]).filter((each) => each !== 'kubernetes') : [];
+  const own = Array.isArray(spec['finalizers'])
+    ? (spec['finalizers'] as string[]).filter((each) => each !== 'kubernetes')
+    : [];
   if (finalizers.length === 0 && own.length === 0) store.remove(NAMESPACES, namespace);
-  else store.put(NAMESPACES, { ...namespace, spec: { ...spec, ...(own.length > 0 ? { finalizers: own } : { finalizers: undefined }) } });
+  else
+    store.put(NAMESPACES, {
+      ...namespace,
+      spec: { ...spec, ...(own.length > 0 ? { finalizers: own } : { finalizers: undefined }) },
+    });
 }

@@ -61,7 +61,8 @@ export const isTrue = (crd: Crd, type: string): boolean =>
 export function withCondition(crd: Crd, condition: CrdCondition, now: string): Crd {
   const conditions = crd.status?.conditions ?? [];
   const old = conditions.find(({ type }) => type === condition.type);
-  const lastTransitionTime = old && old.status === condition.status && old.lastTransitionTime ? old.lastTransitionTime : now;
+  const lastTransitionTime =
+    old && old.status === condition.status && old.lastTransitionTime ? old.lastTransitionTime : now;
   const next = { lastTransitionTime, ...condition };
   const others = old ? conditions.map((each) => (each === old ? next : each)) : [...conditions, next];
   return { ...crd, status: { ...crd.status, conditions: others } };

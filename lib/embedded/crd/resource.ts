@@ -41,7 +41,10 @@ function versionOf(version: CrdVersion, crd: Crd): Version {
 
 function deprecationOf(version: CrdVersion, { spec }: Crd): string {
   if (version.deprecationWarning) return version.deprecationWarning;
-  const better = [...spec.versions].filter((each) => each.served && !each.deprecated).map((each) => each.name).sort(comparePriority);
+  const better = [...spec.versions]
+    .filter((each) => each.served && !each.deprecated)
+    .map((each) => each.name)
+    .sort(comparePriority);
   const shown = `${spec.group}/${version.name} ${spec.names.kind} is deprecated`;
   return better[0] === undefined ? shown : `${shown}; use ${spec.group}/${better[0]} ${spec.names.kind}`;
 }

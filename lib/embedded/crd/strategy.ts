@@ -25,7 +25,12 @@ export const CRD_STRATEGY: Strategy = {
   prepareDelete(object, now) {
     if (object.metadata.deletionTimestamp) return object;
     const finalizers = [...new Set([...(object.metadata.finalizers ?? []), CLEANUP])];
-    const metadata = { ...object.metadata, finalizers, deletionTimestamp: timestamp(now), deletionGracePeriodSeconds: 0 };
+    const metadata = {
+      ...object.metadata,
+      finalizers,
+      deletionTimestamp: timestamp(now),
+      deletionGracePeriodSeconds: 0,
+    };
     delete (metadata as { deletionGracePeriodSeconds?: number }).deletionGracePeriodSeconds;
     const condition = {
       type: 'Terminating',
@@ -39,7 +44,8 @@ export const CRD_STRATEGY: Strategy = {
   validateUpdate: (object, old) => validateCrdUpdate(object as Crd, old as Crd),
 };
 
-const storageOf = (crd: Crd): string[] => crd.spec.versions.filter((version) => version.storage).map((version) => version.name);
+const storageOf = (crd: Crd): string[] =>
+  crd.spec.versions.filter((version) => version.storage).map((version) => version.name);
 
 /** Defaults that depend on other fields, and shapes that later code can rely on. */
 function fill(crd: Crd): void {

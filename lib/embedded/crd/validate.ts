@@ -16,10 +16,17 @@ export function validateCrd(crd: Crd): Cause[] {
   }
   causes.push(...validateGroup(crd), ...validateNames(crd));
   if (!scope) causes.push(required('spec.scope', ''));
-  else if (scope !== 'Namespaced' && scope !== 'Cluster') causes.push(unsupported('spec.scope', scope, ['Cluster', 'Namespaced']));
+  else if (scope !== 'Namespaced' && scope !== 'Cluster')
+    causes.push(unsupported('spec.scope', scope, ['Cluster', 'Namespaced']));
   causes.push(...validateVersions(versions), ...validateConversion(crd));
   if (crd.spec.preserveUnknownFields === true) {
-    causes.push(invalidValue('spec.preserveUnknownFields', true, 'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead'));
+    causes.push(
+      invalidValue(
+        'spec.preserveUnknownFields',
+        true,
+        'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead',
+      ),
+    );
   }
   return causes;
 }
@@ -28,10 +35,16 @@ function validateGroup(crd: Crd): Cause[] {
   const { group } = crd.spec;
   if (!group) return [required('spec.group', '')];
   const causes = subdomainProblems(group).map((problem) => invalidValue('spec.group', group, problem));
-  if (group.split('.').length < 2) causes.push(invalidValue('spec.group', group, 'should be a domain with at least one dot'));
+  if (group.split('.').length < 2)
+    causes.push(invalidValue('spec.group', group, 'should be a domain with at least one dot'));
   const isProtected = /(^|\.)(k8s|kubernetes)\.io$/.test(group);
   if (isProtected && crd.metadata.annotations?.[APPROVAL] === undefined) {
-    causes.push(required(`metadata.annotations[${APPROVAL}]`, `protected groups must have approval annotation "${APPROVAL}", see https://github.com/kubernetes/enhancements/pull/1111`));
+    causes.push(
+      required(
+        `metadata.annotations[${APPROVAL}]`,
+        `protected groups must have approval annotation "${APPROVAL}", see https://github.com/kubernetes/enhancements/pull/1111`,
+      ),
+    );
   }
   return causes;
 }
@@ -42,9 +55,20 @@ function validateNames({ spec: { names } }: Crd): Cause[] {
     const value = names[key] ?? '';
     const field = `spec.names.${key}`;
     if (!value) causes.push(required(field, ''));
-    else for (const problem of labelProblems(value.toLowerCase())) causes.push(invalidValue(field, value, key.toLowerCase().endsWith('kind') ? `may have mixed case, but should otherwise match: ${problem}` : problem));
+    else
+      for (const problem of labelProblems(value.toLowerCase()))
+        causes.push(
+          invalidValue(
+            field,
+            value,
+            key.toLowerCase().endsWith('kind')
+              ? `may have mixed case, but should otherwise match: ${problem}`
+              : problem,
+          ),
+        );
   }
-  if (names.kind && names.kind === names.listKind) causes.push(invalidValue('spec.names.listKind', names.listKind, 'kind and listKind may not be the same'));
+  if (names.kind && names.kind === names.listKind)
+    causes.push(invalidValue('spec.names.listKind', names.listKind, 'kind and listKind may not be the same'));
   for (const key of ['shortNames', 'categories'] as const) {
     (names[key] ?? []).forEach((name, i) => {
       for (const problem of labelProblems(name)) causes.push(invalidValue(`spec.names.${key}[${i}]`, name, problem));
@@ -58,13 +82,28 @@ function validateVersions(versions: CrdVersion[]): Cause[] {
   const seen = new Set<string>();
   versions.forEach((version, i) => {
     const field = `spec.versions[${i}]`;
-    if (!VERSION.test(version.name ?? '')) causes.push(invalidValue(`${field}.name`, version.name ?? '', 'a DNS-1035 label must consist of lower case alphanumeric characters or \'-\', start with an alphabetic character, and end with an alphanumeric character (e.g. \'my-name\',  or \'abc-123\', regex used for validation is \'[a-z]([-a-z0-9]*[a-z0-9])?\')'));
-    if (seen.has(version.name)) causes.push(invalidValue('spec.versions', versions.map((each) => each.name), 'must contain unique version names'));
+    if (!VERSION.test(version.name ?? ''))
+      causes.push(
+        invalidValue(
+          `${field}.name`,
+          version.name ?? '',
+          "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
+        ),
+      );
+    if (seen.has(version.name))
+      causes.push(
+        invalidValue(
+          'spec.versions',
+          versions.map((each) => each.name),
+          'must contain unique version names',
+        ),
+      );
     seen.add(version.name);
     causes.push(...validateVersion(version, field));
   });
   const stored = versions.filter((version) => version.storage).length;
-  if (stored !== 1) causes.push(invalidValue('spec.versions', versions, 'must have exactly one version marked as storage version'));
+  if (stored !== 1)
+    causes.push(invalidValue('spec.versions', versions, 'must have exactly one version marked as storage version'));
   return causes;
 }
 
@@ -73,7 +112,13 @@ function validateVersion(version: CrdVersion, field: string): Cause[] {
   if (!schema) return [required(`${field}.schema.openAPIV3Schema`, 'schemas are required')];
   const causes = structuralProblems(schema, `${field}.schema.openAPIV3Schema`);
   if (version.deprecationWarning !== undefined && !version.deprecated) {
-    causes.push(invalidValue(`${field}.deprecationWarning`, version.deprecationWarning, 'can only be set for deprecated versions'));
+    causes.push(
+      invalidValue(
+        `${field}.deprecationWarning`,
+        version.deprecationWarning,
+        'can only be set for deprecated versions',
+      ),
+    );
   }
   (version.additionalPrinterColumns ?? []).forEach((column, i) => {
     const place = `${field}.additionalPrinterColumns[${i}]`;
@@ -88,9 +133,12 @@ function validateVersion(version: CrdVersion, field: string): Cause[] {
 function validateConversion({ spec: { conversion } }: Crd): Cause[] {
   if (!conversion) return [];
   const { strategy, webhook } = conversion;
-  if (strategy === 'Webhook') return webhook ? [] : [required('spec.conversion.webhookClientConfig', 'required when strategy is set to Webhook')];
+  if (strategy === 'Webhook')
+    return webhook ? [] : [required('spec.conversion.webhookClientConfig', 'required when strategy is set to Webhook')];
   if (strategy !== 'None') return [unsupported('spec.conversion.strategy', strategy, ['None', 'Webhook'])];
-  return webhook ? [fieldForbidden('spec.conversion.webhookClientConfig', 'should not be set when strategy is not set to Webhook')] : [];
+  return webhook
+    ? [fieldForbidden('spec.conversion.webhookClientConfig', 'should not be set when strategy is not set to Webhook')]
+    : [];
 }
 
 /** What an update of an established CustomResourceDefinition may not change. */

@@ -62,7 +62,13 @@ export function resourceList(registry: Registry, name: string, version: string):
     apiVersion: 'v1',
     groupVersion: groupVersion(name, version),
     resources: [
-      ...reviews.map(({ plural, kind }) => ({ name: plural, singularName: kind.toLowerCase(), namespaced: false, kind, verbs: ['create'] })),
+      ...reviews.map(({ plural, kind }) => ({
+        name: plural,
+        singularName: kind.toLowerCase(),
+        namespaced: false,
+        kind,
+        verbs: ['create'],
+      })),
       ...served.flatMap(([resource, at]) => entries(resource, at)),
     ],
   };
@@ -90,7 +96,16 @@ function entries(resource: Resource, version: Version): Document[] {
     ...(shortNames.length > 0 && { shortNames }),
     ...(categories.length > 0 && { categories }),
   };
-  return [main, ...subresources(resource, version).map((name) => ({ name: `${plural}/${name}`, singularName: '', namespaced, kind, verbs: ['get', 'patch', 'update'] }))];
+  return [
+    main,
+    ...subresources(resource, version).map((name) => ({
+      name: `${plural}/${name}`,
+      singularName: '',
+      namespaced,
+      kind,
+      verbs: ['get', 'patch', 'update'],
+    })),
+  ];
 }
 
 /** The subresources that are served. */
@@ -108,7 +123,11 @@ export function aggregated(registry: Registry, legacy: boolean): Document {
     metadata: {},
     items: groups.map(([name, versions]) => ({
       metadata: { ...(name && { name }), creationTimestamp: null },
-      versions: versions.map((version) => ({ version, resources: discovered(registry, name, version), freshness: 'Current' })),
+      versions: versions.map((version) => ({
+        version,
+        resources: discovered(registry, name, version),
+        freshness: 'Current',
+      })),
     })),
   };
 }
@@ -121,7 +140,10 @@ function discovered(registry: Registry, name: string, version: string): Document
     singularResource: kind.toLowerCase(),
     verbs: ['create'],
   }));
-  return [...reviews, ...servedAt(registry, name, version).map(([resource, at]) => discoveredResource(resource, at, version))];
+  return [
+    ...reviews,
+    ...servedAt(registry, name, version).map(([resource, at]) => discoveredResource(resource, at, version)),
+  ];
 }
 
 function discoveredResource(resource: Resource, at: Version, version: string): Document {
@@ -136,6 +158,8 @@ function discoveredResource(resource: Resource, at: Version, version: string): D
     verbs,
     ...(shortNames.length > 0 && { shortNames }),
     ...(categories.length > 0 && { categories }),
-    ...(below.length > 0 && { subresources: below.map((subresource) => ({ subresource, responseKind, verbs: ['get', 'patch', 'update'] })) }),
+    ...(below.length > 0 && {
+      subresources: below.map((subresource) => ({ subresource, responseKind, verbs: ['get', 'patch', 'update'] })),
+    }),
   };
 }

@@ -23,7 +23,17 @@ const VERSION = {
   platform: 'embedded',
 };
 
-const ROOT_PATHS = ['/api', '/api/v1', '/apis', '/healthz', '/livez', '/openapi/v2', '/openapi/v3', '/readyz', '/version'];
+const ROOT_PATHS = [
+  '/api',
+  '/api/v1',
+  '/apis',
+  '/healthz',
+  '/livez',
+  '/openapi/v2',
+  '/openapi/v3',
+  '/readyz',
+  '/version',
+];
 
 /** The document at a path, or undefined. */
 // oxlint-disable-next-line max-params -- the last two are headers
@@ -42,11 +52,17 @@ function discovery(path: string, registry: Registry, accept: string, host: strin
   const [root, first, second] = parts;
   const wantsAggregated = accept.replaceAll(' ', '').includes(AGGREGATED);
   if (root === 'api') {
-    if (parts.length === 1) return wantsAggregated ? { body: aggregated(registry, true), contentType: AGGREGATED } : { body: legacyVersions(host) };
+    if (parts.length === 1)
+      return wantsAggregated
+        ? { body: aggregated(registry, true), contentType: AGGREGATED }
+        : { body: legacyVersions(host) };
     return parts.length === 2 && first === 'v1' ? wrap(resourceList(registry, '', 'v1')) : undefined;
   }
   if (root !== 'apis') return undefined;
-  if (parts.length === 1) return wantsAggregated ? { body: aggregated(registry, false), contentType: AGGREGATED } : { body: groupList(registry) };
+  if (parts.length === 1)
+    return wantsAggregated
+      ? { body: aggregated(registry, false), contentType: AGGREGATED }
+      : { body: groupList(registry) };
   if (parts.length === 2) return wrap(apiGroup(registry, first ?? ''));
   return parts.length === 3 ? wrap(resourceList(registry, first ?? '', second ?? '')) : undefined;
 }
@@ -55,7 +71,8 @@ const wrap = (body: object | undefined): Found | undefined => body && { body };
 
 function openapi(path: string, registry: Registry, accept: string): Found | undefined {
   if (path === '/openapi/v2') return swagger(registry, accept);
-  if (path === '/openapi/v3' || path === '/openapi/v3/') return { body: openapiIndex(registry), contentType: 'application/json' };
+  if (path === '/openapi/v3' || path === '/openapi/v3/')
+    return { body: openapiIndex(registry), contentType: 'application/json' };
   const document = openapiDocument(registry, path.slice('/openapi/v3/'.length));
   return document && { body: document, contentType: 'application/json' };
 }

@@ -8,7 +8,16 @@ export function swagger(registry: Registry, _accept: string): { body: Obj; conte
   const definitions = new Definitions('#/definitions/');
   const paths: Obj = {};
   for (const resource of registry.all()) {
-    for (const version of resource.versions) Object.assign(paths, operationsOf(resource, version, definitions.add(resource, version)));
+    for (const version of resource.versions)
+      Object.assign(paths, operationsOf(resource, version, definitions.add(resource, version)));
   }
-  return { body: { swagger: '2.0', info: { title: 'Kubernetes', version: 'v1.37.0-embedded' }, paths, definitions: definitions.all }, contentType: 'application/json' };
+  return {
+    body: {
+      swagger: '2.0',
+      info: { title: 'Kubernetes', version: 'v1.37.0-embedded' },
+      paths,
+      definitions: definitions.all,
+    },
+    contentType: 'application/json',
+  };
 }

@@ -9,7 +9,10 @@ export const META_NAME = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
 
 /** `/openapi/v3`: where the document of each group version is. */
 export function openapiIndex(registry: Registry): Obj {
-  const names = ['api/v1', ...groupsOf(registry).flatMap(([group, versions]) => versions.map((version) => `apis/${group}/${version}`))];
+  const names = [
+    'api/v1',
+    ...groupsOf(registry).flatMap(([group, versions]) => versions.map((version) => `apis/${group}/${version}`)),
+  ];
   const paths = names.map((name) => [name, { serverRelativeURL: `/openapi/v3/${name}?hash=${registry.generation}` }]);
   return { paths: Object.fromEntries(paths) as Obj };
 }
@@ -25,8 +28,14 @@ export function openapiDocument(registry: Registry, name: string): Obj | undefin
   if (served.length === 0) return undefined;
   const definitions = new Definitions('#/components/schemas/');
   const paths: Obj = {};
-  for (const { resource, at } of served) Object.assign(paths, operationsOf(resource, at, definitions.add(resource, at)));
-  return { openapi: '3.0.0', info: { title: 'Kubernetes', version: 'v1.37.0-embedded' }, paths, components: { schemas: definitions.all } };
+  for (const { resource, at } of served)
+    Object.assign(paths, operationsOf(resource, at, definitions.add(resource, at)));
+  return {
+    openapi: '3.0.0',
+    info: { title: 'Kubernetes', version: 'v1.37.0-embedded' },
+    paths,
+    components: { schemas: definitions.all },
+  };
 }
 
 /** Names a kind's definition as Kubernetes does: the group's labels turned around, the version and the kind. */
@@ -55,7 +64,12 @@ export class Definitions {
     this.all[`${name}List`] = {
       type: 'object',
       required: ['items'],
-      properties: { apiVersion: { type: 'string' }, kind: { type: 'string' }, metadata: { type: 'object' }, items: { type: 'array', items: this.#ref(name) } },
+      properties: {
+        apiVersion: { type: 'string' },
+        kind: { type: 'string' },
+        metadata: { type: 'object' },
+        items: { type: 'array', items: this.#ref(name) },
+      },
       'x-kubernetes-group-version-kind': [{ ...gvk[0], kind: resource.listKind }],
     };
     return `${this.#prefix}${name}`;
@@ -81,13 +95,15 @@ export class Definitions {
   }
 
   #keyword(keyword: string, value: unknown, above: readonly Schema[]): unknown {
-    const print = (schema: unknown): unknown => (isMeta(schema) ? { allOf: [this.#ref(META_NAME)], default: {} } : this.#print(schema as Schema, false, above));
-    if (keyword === 'properties' && isObject(value)) return Object.fromEntries(Object.entries(value).map(([key, schema]) => [key, print(schema)]));
-    if ((keyword === 'items' || keyword === 'additionalProperties' || keyword === 'not') && isObject(value)) return print(value);
+    const print = (schema: unknown): unknown =>
+      isMeta(schema) ? { allOf: [this.#ref(META_NAME)], default: {} } : this.#print(schema as Schema, false, above);
+    if (keyword === 'properties' && isObject(value))
+      return Object.fromEntries(Object.entries(value).map(([key, schema]) => [key, print(schema)]));
+    if ((keyword === 'items' || keyword === 'additionalProperties' || keyword === 'not') && isObject(value))
+      return print(value);
     if (['allOf', 'anyOf', 'oneOf'].includes(keyword) && Array.isArray(value)) return value.map(print);
     return value;
   }
 }
 
 const isMeta = (schema: unknown): boolean => isObject(schema) && schema['properties'] === OBJECT_META.properties;
-

@@ -20,9 +20,16 @@ export function operationsOf(resource: Resource, version: Version, reference: st
   });
   const body = { content: { '*/*': { schema: { $ref: reference } } }, required: true };
   const writes = [DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION];
-  const patchBody = { content: Object.fromEntries(PATCHES.map((type) => [type, { schema: { type: 'object' } }])), required: true };
+  const patchBody = {
+    content: Object.fromEntries(PATCHES.map((type) => [type, { schema: { type: 'object' } }])),
+    required: true,
+  };
   return {
-    [base]: { get: operation('list', []), post: operation('post', writes, { requestBody: body }), delete: operation('deletecollection', [DRY_RUN]) },
+    [base]: {
+      get: operation('list', []),
+      post: operation('post', writes, { requestBody: body }),
+      delete: operation('deletecollection', [DRY_RUN]),
+    },
     [`${base}/{name}`]: {
       get: operation('get', []),
       put: operation('put', writes, { requestBody: body }),
@@ -30,7 +37,11 @@ export function operationsOf(resource: Resource, version: Version, reference: st
       delete: operation('delete', [DRY_RUN]),
     },
     ...(version.status && {
-      [`${base}/{name}/status`]: { get: operation('get', []), put: operation('put', writes, { requestBody: body }), patch: operation('patch', [...writes, FORCE], { requestBody: patchBody }) },
+      [`${base}/{name}/status`]: {
+        get: operation('get', []),
+        put: operation('put', writes, { requestBody: body }),
+        patch: operation('patch', [...writes, FORCE], { requestBody: patchBody }),
+      },
     }),
   };
 }

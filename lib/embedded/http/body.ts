@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { badRequest, tooLarge, unsupportedMediaType } from '../api/status.ts';
 import { parseJson } from '../json/json.ts';
 import { parseYaml } from '../json/yaml.ts';
+import { parseProtobuf, PROTOBUF } from './protobuf.ts';
 
 /** kube-apiserver's limit of a request body. */
 export const MAX_BODY = 3 * 1024 * 1024;
@@ -21,14 +22,16 @@ export async function readBody(request: IncomingMessage): Promise<Buffer> {
 }
 
 /** The media type without parameters; nothing given means JSON. */
-export const mediaType = (header: string | undefined): string => (header ?? '').split(';')[0]?.trim().toLowerCase() || 'application/json';
+export const mediaType = (header: string | undefined): string =>
+  (header ?? '').split(';')[0]?.trim().toLowerCase() || 'application/json';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: false });
 
-/** Parses a body by its content type. */
-export function parseBody(body: Buffer, contentType: string): unknown {
+/** Parses a body by its content type; protobuf is for built-in kinds only. */
+export function parseBody(body: Buffer, contentType: string, builtIn = true): unknown {
   if (contentType === 'application/json') return parseJsonBody(body);
   if (contentType === 'application/yaml') return parseYamlBody(body);
+  if (contentType === PROTOBUF && builtIn) return parseProtobuf(body);
   throw unsupportedMediaType(
     `the body of the request was in an unknown format - accepted media types include: application/json, application/yaml`,
   );

@@ -13,10 +13,23 @@ import { represent, respond } from './respond.ts';
 import { streamTo } from './stream.ts';
 import type { IncludeObject } from '../table/table.ts';
 
-const HANDLERS: Record<string, (call: Call) => Answer> = { get, list, create, update, patch, delete: remove, deletecollection: removeCollection };
+const HANDLERS: Record<string, (call: Call) => Answer> = {
+  get,
+  list,
+  create,
+  update,
+  patch,
+  delete: remove,
+  deletecollection: removeCollection,
+};
 
 /** Answers a request to a resource. A watch is handed to `onWatch` while it runs. */
-export function dispatch(call: Call, response: ServerResponse, accept: string | undefined, onWatch: (watch: WatchHandle) => void): void {
+export function dispatch(
+  call: Call,
+  response: ServerResponse,
+  accept: string | undefined,
+  onWatch: (watch: WatchHandle) => void,
+): void {
   const { info, version } = call;
   if (version.deprecation !== undefined) call.warnings.push(version.deprecation);
   checkSubresource(call);
@@ -30,10 +43,17 @@ export function dispatch(call: Call, response: ServerResponse, accept: string | 
   respond(response, answer.code, body, representation);
 }
 
-function startWatch(call: Call, response: ServerResponse, accept: string | undefined, onWatch: (watch: WatchHandle) => void): void {
+function startWatch(
+  call: Call,
+  response: ServerResponse,
+  accept: string | undefined,
+  onWatch: (watch: WatchHandle) => void,
+): void {
   const representation = negotiate(accept, true);
   addWarnings(response, call.warnings);
-  const sink = streamTo(response, (object, first) => tableRow(represent(object, representation, call.version, includeObject(call)), representation, first));
+  const sink = streamTo(response, (object, first) =>
+    tableRow(represent(object, representation, call.version, includeObject(call)), representation, first),
+  );
   const handle = watch(call, sink);
   response.on('close', () => handle.stop());
   onWatch(handle);
@@ -63,12 +83,19 @@ function notAllowed({ info, resource }: Call): StatusError {
   if (info.verb === 'create' && !info.name && resource.custom) {
     return methodNotAllowed(resource, `create not allowed while custom resource definition is terminating`);
   }
-  return new StatusError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource', {});
+  return new StatusError(
+    405,
+    'MethodNotAllowed',
+    'the server does not allow this method on the requested resource',
+    {},
+  );
 }
 
 /** Adds Warning headers (RFC 7234). */
 function addWarnings(response: ServerResponse, warnings: readonly string[]): void {
   if (warnings.length === 0) return;
-  const values = [...new Set(warnings)].map((text) => `299 - "${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`);
+  const values = [...new Set(warnings)].map(
+    (text) => `299 - "${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`,
+  );
   response.setHeader('Warning', values);
 }

@@ -18,7 +18,11 @@ export function respond(response: ServerResponse, code: number, body: unknown, {
 /** Answers with plain text. */
 export function respondText(response: ServerResponse, code: number, text: string): void {
   const bytes = Buffer.from(text);
-  response.writeHead(code, { 'Content-Type': 'text/plain; charset=utf-8', 'Content-Length': bytes.length, 'X-Content-Type-Options': 'nosniff' });
+  response.writeHead(code, {
+    'Content-Type': 'text/plain; charset=utf-8',
+    'Content-Length': bytes.length,
+    'X-Content-Type-Options': 'nosniff',
+  });
   response.end(bytes);
 }
 
@@ -32,8 +36,16 @@ export function respondError(response: ServerResponse, error: unknown): void {
 }
 
 function unexpected(error: unknown): Status {
-  const message = error instanceof Error ? `${error.message}` : String(error);
-  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message: `Internal error occurred: ${message}`, reason: 'InternalError', code: 500 };
+  const message = error instanceof Error ? error.message : String(error);
+  return {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message: `Internal error occurred: ${message}`,
+    reason: 'InternalError',
+    code: 500,
+  };
 }
 
 /** An answer's body as Table or metadata only, where that was asked for. */
@@ -47,5 +59,10 @@ export function represent(body: unknown, { as }: Representation, version: Versio
     return { ...table, metadata };
   }
   if (!items) return partial(body as KubeObject);
-  return { kind: 'PartialObjectMetadataList', apiVersion: 'meta.k8s.io/v1', metadata: body['metadata'], items: items.map(partial) };
+  return {
+    kind: 'PartialObjectMetadataList',
+    apiVersion: 'meta.k8s.io/v1',
+    metadata: body['metadata'],
+    items: items.map(partial),
+  };
 }

@@ -1,11 +1,16 @@
-import { isAlias, isMap, isScalar, isSeq, parseDocument, type Node } from 'yaml';
+import { isAlias, isMap, isScalar, isSeq, parseDocument } from 'yaml';
 import { losslessNumber, put, type Obj } from './json.ts';
 
 const MAX_ALIASES = 100;
 
 /** Parses one YAML document the way kube-apiserver does: YAML 1.1-like scalars, string keys, long integers kept. */
 export function parseYaml(text: string): unknown {
-  const document = parseDocument(text, { version: '1.1', merge: true, uniqueKeys: false, maxAliasCount: MAX_ALIASES } as object);
+  const document = parseDocument(text, {
+    version: '1.1',
+    merge: true,
+    uniqueKeys: false,
+    maxAliasCount: MAX_ALIASES,
+  } as object);
   const [error] = document.errors;
   if (error) throw new SyntaxError(error.message);
   return read(document.contents, document);
@@ -13,7 +18,7 @@ export function parseYaml(text: string): unknown {
 
 type Document = ReturnType<typeof parseDocument>;
 
-function read(node: Node | null | unknown, document: Document): unknown {
+function read(node: unknown, document: Document): unknown {
   if (isAlias(node)) return read(node.resolve(document), document);
   if (isScalar(node)) return scalar(node.value, node.source);
   if (isSeq(node)) return node.items.map((item) => read(item, document));

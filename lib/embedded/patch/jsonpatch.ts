@@ -14,7 +14,8 @@ const NEEDS_VALUE = new Set(['add', 'replace', 'test']);
 
 /** Checks the form of a patch (RFC 6902). */
 export function readSteps(body: unknown): Step[] {
-  if (!Array.isArray(body)) throw new SyntaxError('json: cannot unmarshal object into Go value of type jsonpatch.Patch');
+  if (!Array.isArray(body))
+    throw new SyntaxError('json: cannot unmarshal object into Go value of type jsonpatch.Patch');
   return (body as unknown[]).map((step) => {
     if (!isObject(step)) throw new SyntaxError('json: cannot unmarshal into Go value of type jsonpatch.Operation');
     return step as unknown as Step;
@@ -52,7 +53,7 @@ function applyStep(holder: Obj, step: Step): void {
     case 'copy':
       return add(holder, path, clone(mustRead(holder, step.from ?? '', op)));
     default:
-      throw new PatchProblem(`Unexpected kind: ${String(op)}`);
+      throw new PatchProblem(`Unexpected kind: ${op}`);
   }
 }
 
@@ -89,7 +90,10 @@ function add(holder: Obj, path: string, value: unknown): void {
   const { container, key } = place;
   if (!Array.isArray(container)) return put(container, key, value);
   const index = key === '-' ? container.length : indexOf(key, container.length);
-  if (index < 0 || index > container.length) throw new PatchProblem(`add operation does not apply: error in add for path: '${path}': unable to access invalid index: ${key}: invalid index referenced`);
+  if (index < 0 || index > container.length)
+    throw new PatchProblem(
+      `add operation does not apply: error in add for path: '${path}': unable to access invalid index: ${key}: invalid index referenced`,
+    );
   container.splice(index, 0, value);
 }
 
@@ -99,10 +103,16 @@ function remove(holder: Obj, path: string, op: string): unknown {
   const { container, key } = place;
   if (Array.isArray(container)) {
     const index = indexOf(key, container.length);
-    if (index < 0 || index >= container.length) throw new PatchProblem(`${op} operation does not apply: error in remove for path: '${path}': Unable to access invalid index: ${key}: invalid index referenced`);
+    if (index < 0 || index >= container.length)
+      throw new PatchProblem(
+        `${op} operation does not apply: error in remove for path: '${path}': Unable to access invalid index: ${key}: invalid index referenced`,
+      );
     return container.splice(index, 1)[0];
   }
-  if (!Object.hasOwn(container, key)) throw new PatchProblem(`${op} operation does not apply: error in remove for path: '${path}': Unable to remove nonexistent key: ${key}: missing value`);
+  if (!Object.hasOwn(container, key))
+    throw new PatchProblem(
+      `${op} operation does not apply: error in remove for path: '${path}': Unable to remove nonexistent key: ${key}: missing value`,
+    );
   const value = container[key];
   delete container[key];
   return value;

@@ -50,7 +50,8 @@ function mergeList(before: unknown[], patch: unknown[], schema: Schema): unknown
   for (const item of patch) {
     if (!isObject(item)) throw new PatchProblem('expected an object in a list that is merged by key');
     if (item[DIRECTIVE] === 'replace') return patch.filter((each) => each !== item).map(clone);
-    if (item[key] === undefined) throw new PatchProblem(`map: ${JSON.stringify(item)} does not contain declared merge key: ${key}`);
+    if (item[key] === undefined)
+      throw new PatchProblem(`map: ${JSON.stringify(item)} does not contain declared merge key: ${key}`);
     const same = (known: unknown): boolean => isObject(known) && equal(known[key], item[key]);
     const index = result.findIndex(same);
     if (item[DIRECTIVE] === 'delete') result = result.filter((known) => !same(known));
@@ -63,7 +64,11 @@ function mergeList(before: unknown[], patch: unknown[], schema: Schema): unknown
 function deleteFromList(result: Obj, key: string, values: unknown): void {
   const before = result[key];
   if (!Array.isArray(before) || !Array.isArray(values)) return;
-  put(result, key, before.filter((item) => !values.some((value) => equal(value, item))));
+  put(
+    result,
+    key,
+    before.filter((item) => !values.some((value) => equal(value, item))),
+  );
 }
 
 function orderList(result: Obj, key: string, order: unknown, schema: Schema): void {
@@ -71,8 +76,14 @@ function orderList(result: Obj, key: string, order: unknown, schema: Schema): vo
   if (!Array.isArray(list) || !Array.isArray(order)) return;
   const mergeKey = childSchema(schema, key)?.['x-kubernetes-patch-merge-key'];
   const rank = (item: unknown): number => {
-    const index = order.findIndex((each: unknown) => (mergeKey && isObject(each) && isObject(item) ? equal(each[mergeKey], item[mergeKey]) : equal(each, item)));
+    const index = order.findIndex((each: unknown) =>
+      mergeKey && isObject(each) && isObject(item) ? equal(each[mergeKey], item[mergeKey]) : equal(each, item),
+    );
     return index < 0 ? order.length : index;
   };
-  put(result, key, [...(list as unknown[])].sort((a, b) => rank(a) - rank(b)));
+  put(
+    result,
+    key,
+    [...(list as unknown[])].sort((a, b) => rank(a) - rank(b)),
+  );
 }

@@ -51,7 +51,9 @@ export class Authority {
       { type: 'ip', value: '127.0.0.1' },
       { type: 'ip', value: '::1' },
     ];
-    return this.#issue(subject('kube-apiserver', []), x509.ExtendedKeyUsage.serverAuth, [new x509.SubjectAlternativeNameExtension(names)]);
+    return this.#issue(subject('kube-apiserver', []), x509.ExtendedKeyUsage.serverAuth, [
+      new x509.SubjectAlternativeNameExtension(names),
+    ]);
   }
 
   /** A certificate for a user; groups are its organizations, as Kubernetes reads them. */
@@ -82,10 +84,13 @@ export class Authority {
   }
 }
 
-const generateKeys = async (): Promise<webcrypto.CryptoKeyPair> =>
-  (await webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])) as webcrypto.CryptoKeyPair;
+const generateKeys = (): Promise<webcrypto.CryptoKeyPair> =>
+  webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify']);
 
-const subject = (name: string, groups: readonly string[]): x509.JsonName => [{ CN: [name] }, ...(groups.length > 0 ? [{ O: [...groups] }] : [])];
+const subject = (name: string, groups: readonly string[]): x509.JsonName => [
+  { CN: [name] },
+  ...(groups.length > 0 ? [{ O: [...groups] }] : []),
+];
 
 const validity = (): { notBefore: Date; notAfter: Date } => ({
   notBefore: new Date(Date.now() - CLOCK_SKEW_MS),

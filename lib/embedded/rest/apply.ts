@@ -2,7 +2,7 @@ import { keyOf, type KubeObject } from '../api/object.ts';
 import { badRequest, conflict, notFound, type GroupName } from '../api/status.ts';
 import { parseYamlBody } from '../http/body.ts';
 import { groupVersion } from '../api/resource.ts';
-import { clone, isObject, type Obj } from '../json/json.ts';
+import { clone, isObject, textAt, type Obj } from '../json/json.ts';
 import { applyDefaults } from '../schema/defaults.ts';
 import { prune } from '../schema/prune.ts';
 import { applyManaged, checkApplied } from '../ssa/fieldmanager.ts';
@@ -10,7 +10,7 @@ import { fresh, storeNew } from './create.ts';
 import { managedWrite } from './managed.ts';
 import { writeOptions, type WriteOptions } from './options.ts';
 import { callKey, checkConversion } from './read.ts';
-import { checkIdentity } from './patch.ts';
+import { checkIdentity } from './identity.ts';
 import { replace, systemFields } from './update.ts';
 import { tidyMetadata } from '../api/metadata.ts';
 import { atVersion, type Answer, type Call } from './world.ts';
@@ -38,7 +38,11 @@ export function applyPatch(call: Call): Answer {
 function checkPreconditions(resource: GroupName, applied: KubeObject, live: KubeObject): void {
   const { uid, resourceVersion, name } = applied.metadata;
   if (uid && uid !== live.metadata.uid) {
-    throw conflict(resource, name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${live.metadata.uid}`);
+    throw conflict(
+      resource,
+      name,
+      `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${live.metadata.uid}`,
+    );
   }
   if (resourceVersion && resourceVersion !== live.metadata.resourceVersion) throw conflict(resource, name);
 }
@@ -46,13 +50,18 @@ function checkPreconditions(resource: GroupName, applied: KubeObject, live: Kube
 function readApplied(call: Call, options: WriteOptions): KubeObject {
   const { resource, version, info } = call;
   const body = parseYamlBody(call.body);
-  if (!isObject(body)) throw badRequest('error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}');
+  if (!isObject(body))
+    throw badRequest('error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}');
   const expected = groupVersion(resource.group, version.name);
   if (body['apiVersion'] !== expected) {
-    throw badRequest(`Incorrect version specified in apply patch. Specified patch version: ${String(body['apiVersion'] ?? '/')}, expected: ${expected}`);
+    throw badRequest(
+      `Incorrect version specified in apply patch. Specified patch version: ${textAt(body, 'apiVersion') || '/'}, expected: ${expected}`,
+    );
   }
   if (body['kind'] !== resource.kind) {
-    throw badRequest(`apply: the kind in the data (${String(body['kind'])}) does not match the expected kind (${resource.kind})`);
+    throw badRequest(
+      `apply: the kind in the data (${String(body['kind'])}) does not match the expected kind (${resource.kind})`,
+    );
   }
   if (!isObject(body['metadata'])) body['metadata'] = {};
   const applied = body as KubeObject;
@@ -70,7 +79,8 @@ function pruneApplied(applied: KubeObject, call: Call, options: WriteOptions): v
   const copy = clone(applied) as Obj;
   const unknown = prune(copy, call.version.schema);
   if (unknown.length === 0 || options.fieldValidation === 'Ignore') return;
-  if (options.fieldValidation === 'Warn') call.warnings.push(...unknown.map((path) => `unknown field ${JSON.stringify(path)}`));
+  if (options.fieldValidation === 'Warn')
+    call.warnings.push(...unknown.map((path) => `unknown field ${JSON.stringify(path)}`));
 }
 
 /** Gives a merged object the shape that every stored object has. */
@@ -87,7 +97,12 @@ function settle(call: Call, merged: KubeObject): KubeObject {
 function createApplied(call: Call, applied: KubeObject, options: WriteOptions): KubeObject {
   const { resource, info, world } = call;
   const { uid } = applied.metadata;
-  if (uid) throw conflict(resource, info.name, `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`);
+  if (uid)
+    throw conflict(
+      resource,
+      info.name,
+      `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`,
+    );
   if (applied.metadata.resourceVersion) throw notFound(resource, info.name);
   checkConversion(call);
   const empty = { apiVersion: applied.apiVersion, kind: applied.kind, metadata: {} } as unknown as KubeObject;
@@ -97,6 +112,10 @@ function createApplied(call: Call, applied: KubeObject, options: WriteOptions): 
   const { managedFields } = merged.metadata;
   const next = fresh(call, merged);
   if (managedFields) next.metadata.managedFields = managedFields;
-  return storeNew(call, next, options, world.store.table(resource).get(keyOf(resource.namespaced ? info.namespace : '', info.name)));
+  return storeNew(
+    call,
+    next,
+    options,
+    world.store.table(resource).get(keyOf(resource.namespaced ? info.namespace : '', info.name)),
+  );
 }
-

@@ -11,7 +11,11 @@ export function fieldNotDeclared(applied: KubeObject, call: Call): StatusError |
   if (path === undefined) return undefined;
   const { namespace, name } = applied.metadata;
   const place = `${namespace ?? call.info.namespace}/${name ?? ''}; ${applied.apiVersion}, Kind=${applied.kind}`;
-  return new StatusError(500, '', `failed to create typed patch object (${place}): ${path}: field not declared in schema`);
+  return new StatusError(
+    500,
+    '',
+    `failed to create typed patch object (${place}): ${path}: field not declared in schema`,
+  );
 }
 
 function undeclared(value: unknown, schema: Schema, path: string): string | undefined {
@@ -27,11 +31,19 @@ function undeclared(value: unknown, schema: Schema, path: string): string | unde
 }
 
 function undeclaredIn(object: Obj, schema: Schema, path: string): string | undefined {
-  const open = schema['x-kubernetes-preserve-unknown-fields'] === true || schema.additionalProperties !== undefined || schema.type === undefined;
+  const open =
+    schema['x-kubernetes-preserve-unknown-fields'] === true ||
+    schema.additionalProperties !== undefined ||
+    schema.type === undefined;
   for (const [key, value] of Object.entries(object)) {
     const known = childSchema(schema, key);
     const place = `${path}.${key}`;
-    if (!known && !open && !(schema['x-kubernetes-embedded-resource'] && ['apiVersion', 'kind', 'metadata'].includes(key))) return place;
+    if (
+      !known &&
+      !open &&
+      !(schema['x-kubernetes-embedded-resource'] && ['apiVersion', 'kind', 'metadata'].includes(key))
+    )
+      return place;
     const found = known && undeclared(value, known, place);
     if (found) return found;
   }

@@ -1,7 +1,7 @@
 import type { KubeObject, ManagedFieldsEntry } from '../api/object.ts';
 import { equal } from '../json/json.ts';
 import type { Resource } from '../api/resource.ts';
-import { StatusError, internal } from '../api/status.ts';
+import { internal, type StatusError } from '../api/status.ts';
 import type { World } from './world.ts';
 
 /** etcd's limit of one object. */
@@ -39,9 +39,11 @@ export function isUnchanged(live: KubeObject, next: KubeObject): boolean {
 
 const entries = (object: KubeObject): readonly ManagedFieldsEntry[] => object.metadata.managedFields ?? [];
 
-const withoutManagers = (object: KubeObject): KubeObject => ({ ...object, metadata: { ...object.metadata, managedFields: [] } });
+const withoutManagers = (object: KubeObject): KubeObject => ({
+  ...object,
+  metadata: { ...object.metadata, managedFields: [] },
+});
 
 /** Whether an object that is being deleted may go now. */
 export const mayGo = (object: KubeObject): boolean =>
   object.metadata.deletionTimestamp !== undefined && (object.metadata.finalizers ?? []).length === 0;
-

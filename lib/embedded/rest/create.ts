@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { validateMetadata } from '../api/metadata.ts';
 import { keyOf, timestamp, type KubeObject } from '../api/object.ts';
 import { groupVersion } from '../api/resource.ts';
-import { alreadyExists, badRequest, forbidden, internal, invalid, notFound, StatusError } from '../api/status.ts';
+import { alreadyExists, badRequest, forbidden, internal, invalid, notFound, type StatusError } from '../api/status.ts';
 import { parseBody } from '../http/body.ts';
 import { sorted } from '../json/json.ts';
 import { trackUpdate } from '../ssa/fieldmanager.ts';
@@ -22,7 +22,7 @@ const MAX_GENERATED_BASE = 58;
 /** POST of a new object. */
 export function create(call: Call): Answer {
   const options = writeOptions(call);
-  const body = checkKind(parseBody(call.body, call.contentType), call);
+  const body = checkKind(parseBody(call.body, call.contentType, !call.resource.custom), call);
   const object = shape(body, call, options.fieldValidation);
   return { code: 201, body: createObject(call, object, options) };
 }
@@ -36,15 +36,27 @@ export function createObject(call: Call, object: KubeObject, options: WriteOptio
     throw badRequestOnCreate();
   }
   const tracked = trackUpdate(undefined, fresh(call, object), managedWrite(call, options, 'Update'));
-  return storeNew(call, tracked, options, world.store.table(resource).get(keyOf(tracked.metadata.namespace ?? '', tracked.metadata.name)));
+  return storeNew(
+    call,
+    tracked,
+    options,
+    world.store.table(resource).get(keyOf(tracked.metadata.namespace ?? '', tracked.metadata.name)),
+  );
 }
 
 /** Validates and stores a new object whose fields are owned already. */
 // oxlint-disable-next-line max-params -- the fourth is what is in its place
-export function storeNew(call: Call, tracked: KubeObject, options: WriteOptions, present: KubeObject | undefined): KubeObject {
+export function storeNew(
+  call: Call,
+  tracked: KubeObject,
+  options: WriteOptions,
+  present: KubeObject | undefined,
+): KubeObject {
   const { world, resource } = call;
   resource.strategy.prepareCreate?.(tracked);
-  const stored = resource.custom ? sorted({ ...tracked, apiVersion: groupVersion(resource.group, resource.storageVersion) }) : tracked;
+  const stored = resource.custom
+    ? sorted({ ...tracked, apiVersion: groupVersion(resource.group, resource.storageVersion) })
+    : tracked;
   const causes = [...validateMetadata(resource, stored), ...validateObject(call, stored)];
   if (causes.length > 0) throw invalid(resource, stored.metadata.name, causes);
   checkNamespace(call, stored);
@@ -106,6 +118,10 @@ function checkNamespace(call: Call, object: KubeObject): void {
   if (!found) throw notFound(NAMESPACES, namespace);
   if (!found.metadata.deletionTimestamp) return;
   const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
-  const cause = { reason: 'NamespaceTerminating', message: `namespace ${namespace} is being terminated`, field: 'metadata.namespace' };
+  const cause = {
+    reason: 'NamespaceTerminating',
+    message: `namespace ${namespace} is being terminated`,
+    field: 'metadata.namespace',
+  };
   throw forbidden(resource, object.metadata.name, why, [cause]);
 }

@@ -15,7 +15,8 @@ const kindOf = (call: Call): string => call.resource.kind;
 export function checkKind(body: unknown, call: Call): Obj {
   const { resource, version } = call;
   const expected = groupVersion(resource.group, version.name);
-  if (!isObject(body)) throw badRequest(`couldn't get version/kind; json parse error: cannot unmarshal into Go value of type struct`);
+  if (!isObject(body))
+    throw badRequest(`couldn't get version/kind; json parse error: cannot unmarshal into Go value of type struct`);
   const { apiVersion, kind } = body;
   if (typeof kind !== 'string' || !kind) {
     if (resource.custom) throw badRequest(`Object 'Kind' is missing in '${JSON.stringify(body)}'`);
@@ -28,9 +29,13 @@ export function checkKind(body: unknown, call: Call): Obj {
   const given = `${String(body['apiVersion'])}, Kind=${String(body['kind'])}`;
   if (body['apiVersion'] !== expected || body['kind'] !== kindOf(call)) {
     if (body['kind'] === kindOf(call)) {
-      throw badRequest(`the API version in the data (${String(body['apiVersion'])}) does not match the expected API version (${expected})`);
+      throw badRequest(
+        `the API version in the data (${String(body['apiVersion'])}) does not match the expected API version (${expected})`,
+      );
     }
-    throw badRequest(`${kindOf(call)} in version ${JSON.stringify(version.name)} cannot be handled as a ${kindOf(call)}: no kind match: given ${given}, expected ${expected}, Kind=${kindOf(call)}`);
+    throw badRequest(
+      `${kindOf(call)} in version ${JSON.stringify(version.name)} cannot be handled as a ${kindOf(call)}: no kind match: given ${given}, expected ${expected}, Kind=${kindOf(call)}`,
+    );
   }
   return body;
 }
@@ -39,7 +44,10 @@ export function checkKind(body: unknown, call: Call): Obj {
 export function shape(body: Obj, call: Call, validation: FieldValidation, partial = false): KubeObject {
   const { resource, version } = call;
   const problem = typeProblem(body, version.schema, resource.custom);
-  if (problem) throw badRequest(`${kindOf(call)} in version ${JSON.stringify(version.name)} cannot be handled as a ${kindOf(call)}: ${problem}`);
+  if (problem)
+    throw badRequest(
+      `${kindOf(call)} in version ${JSON.stringify(version.name)} cannot be handled as a ${kindOf(call)}: ${problem}`,
+    );
   const unknown = prune(body, version.schema);
   if (validation !== 'Ignore') reportUnknown(unknown, call, validation);
   if (!partial) applyDefaults(body, version.schema);
@@ -55,5 +63,7 @@ function reportUnknown(unknown: string[], call: Call, validation: FieldValidatio
     call.warnings.push(...texts);
     return;
   }
-  throw badRequest(`${kindOf(call)} in version ${JSON.stringify(call.version.name)} cannot be handled as a ${kindOf(call)}: strict decoding error: ${texts.join(', ')}`);
+  throw badRequest(
+    `${kindOf(call)} in version ${JSON.stringify(call.version.name)} cannot be handled as a ${kindOf(call)}: strict decoding error: ${texts.join(', ')}`,
+  );
 }

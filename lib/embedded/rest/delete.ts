@@ -54,7 +54,12 @@ export function removeCollection(call: Call): Answer {
 
 function deletedStatus(resource: Resource, object: KubeObject): Status {
   const { name, uid } = object.metadata;
-  const details = { name, ...(resource.group && { group: resource.group }), kind: resource.plural, ...(uid && { uid }) };
+  const details = {
+    name,
+    ...(resource.group && { group: resource.group }),
+    kind: resource.plural,
+    ...(uid && { uid }),
+  };
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details };
 }
 
@@ -105,10 +110,18 @@ function checkPreconditions(resource: Resource, object: KubeObject, options: Del
   const { uid, resourceVersion } = options;
   const { metadata } = object;
   if (uid !== undefined && uid !== metadata.uid) {
-    throw conflict(resource, metadata.name, `the UID in the precondition (${uid}) does not match the UID in record (${metadata.uid}). The object might have been deleted and then recreated`);
+    throw conflict(
+      resource,
+      metadata.name,
+      `the UID in the precondition (${uid}) does not match the UID in record (${metadata.uid}). The object might have been deleted and then recreated`,
+    );
   }
   if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion) {
-    throw conflict(resource, metadata.name, `the ResourceVersion in the precondition (${resourceVersion}) does not match the ResourceVersion in record (${metadata.resourceVersion}). The object might have been modified`);
+    throw conflict(
+      resource,
+      metadata.name,
+      `the ResourceVersion in the precondition (${resourceVersion}) does not match the ResourceVersion in record (${metadata.resourceVersion}). The object might have been modified`,
+    );
   }
 }
 
@@ -117,15 +130,25 @@ const POLICIES = ['Foreground', 'Background', 'Orphan'];
 function readDeleteOptions(call: Call): DeleteOptions {
   const { query } = call;
   const body = call.body.length > 0 ? parseBody(call.body, call.contentType) : {};
-  if (!isObject(body)) throw badRequest("couldn't get version/kind; json parse error: cannot unmarshal into Go value of type struct");
+  if (!isObject(body))
+    throw badRequest("couldn't get version/kind; json parse error: cannot unmarshal into Go value of type struct");
   const kind = body['kind'];
-  if (kind !== undefined && kind !== 'DeleteOptions') throw badRequest(`decoded object cannot be converted to DeleteOptions: ${JSON.stringify(kind)}`);
+  if (kind !== undefined && kind !== 'DeleteOptions')
+    throw badRequest(`decoded object cannot be converted to DeleteOptions: ${JSON.stringify(kind)}`);
   const uid = textAt(body, 'preconditions', 'uid');
   const resourceVersion = textAt(body, 'preconditions', 'resourceVersion');
-  const propagation = textAt(body, 'propagationPolicy') || query.get('propagationPolicy') || orphanPolicy(body['orphanDependents'] ?? query.get('orphanDependents'));
+  const propagation =
+    textAt(body, 'propagationPolicy') ||
+    query.get('propagationPolicy') ||
+    orphanPolicy(body['orphanDependents'] ?? query.get('orphanDependents'));
   const dryRun = body['dryRun'] ?? query.getAll('dryRun');
   checkOptions(call, propagation, dryRun);
-  return { ...(uid && { uid }), ...(resourceVersion && { resourceVersion }), ...(propagation && { propagation }), dryRun: Array.isArray(dryRun) && dryRun.includes('All') };
+  return {
+    ...(uid && { uid }),
+    ...(resourceVersion && { resourceVersion }),
+    ...(propagation && { propagation }),
+    dryRun: Array.isArray(dryRun) && dryRun.includes('All'),
+  };
 }
 
 function orphanPolicy(orphan: unknown): string {
@@ -135,9 +158,18 @@ function orphanPolicy(orphan: unknown): string {
 
 function checkOptions(call: Call, propagation: string, dryRun: unknown): void {
   const causes: Cause[] = dryRunProblems(call.query);
-  if (Array.isArray(dryRun) && dryRun.some((each) => each !== 'All')) causes.push({ reason: 'FieldValueNotSupported', message: `Unsupported value: ${JSON.stringify(dryRun)}: supported values: "All"`, field: 'dryRun' });
+  if (Array.isArray(dryRun) && dryRun.some((each) => each !== 'All'))
+    causes.push({
+      reason: 'FieldValueNotSupported',
+      message: `Unsupported value: ${JSON.stringify(dryRun)}: supported values: "All"`,
+      field: 'dryRun',
+    });
   if (propagation && !POLICIES.includes(propagation)) {
-    causes.push({ reason: 'FieldValueNotSupported', message: `Unsupported value: ${JSON.stringify(propagation)}: supported values: "Background", "Foreground", "Orphan", "nil"`, field: 'propagationPolicy' });
+    causes.push({
+      reason: 'FieldValueNotSupported',
+      message: `Unsupported value: ${JSON.stringify(propagation)}: supported values: "Background", "Foreground", "Orphan", "nil"`,
+      field: 'propagationPolicy',
+    });
   }
   if (causes.length > 0) throw invalid({ group: 'meta.k8s.io', kind: 'DeleteOptions' }, '', causes);
 }

@@ -4,7 +4,11 @@ import type { Call } from './world.ts';
 /** How strictly a body is read. */
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 
-const OPTIONS_KINDS: Record<string, string> = { create: 'CreateOptions', update: 'UpdateOptions', patch: 'PatchOptions' };
+const OPTIONS_KINDS: Record<string, string> = {
+  create: 'CreateOptions',
+  update: 'UpdateOptions',
+  patch: 'PatchOptions',
+};
 const MAX_MANAGER = 128;
 
 /** The query parameters that every write knows. */
@@ -26,12 +30,21 @@ export function writeOptions(call: Call, apply = false): WriteOptions {
   const manager = query.get('fieldManager') ?? '';
   const force = query.get('force');
   if (apply && !manager) {
-    causes.push({ reason: 'FieldValueRequired', message: 'Required value: is required for apply patch', field: 'fieldManager' });
+    causes.push({
+      reason: 'FieldValueRequired',
+      message: 'Required value: is required for apply patch',
+      field: 'fieldManager',
+    });
   }
   if (!apply && info.verb === 'patch' && force !== null) {
-    causes.push({ reason: 'FieldValueForbidden', message: 'Forbidden: may not be specified for non-apply patch', field: 'force' });
+    causes.push({
+      reason: 'FieldValueForbidden',
+      message: 'Forbidden: may not be specified for non-apply patch',
+      field: 'force',
+    });
   }
-  if (causes.length > 0) throw invalid({ group: 'meta.k8s.io', kind: OPTIONS_KINDS[info.verb] ?? 'Options' }, '', causes);
+  if (causes.length > 0)
+    throw invalid({ group: 'meta.k8s.io', kind: OPTIONS_KINDS[info.verb] ?? 'Options' }, '', causes);
   return {
     dryRun: query.getAll('dryRun').includes('All'),
     manager: manager || managerOfUserAgent(call.userAgent),
@@ -43,16 +56,24 @@ export function writeOptions(call: Call, apply = false): WriteOptions {
 function managerProblems(query: URLSearchParams): Cause[] {
   const manager = query.get('fieldManager') ?? '';
   if (manager.length > MAX_MANAGER) {
-    return [{ reason: 'FieldValueTooLong', message: `Too long: may not be more than ${MAX_MANAGER} bytes`, field: 'fieldManager' }];
+    return [
+      {
+        reason: 'FieldValueTooLong',
+        message: `Too long: may not be more than ${MAX_MANAGER} bytes`,
+        field: 'fieldManager',
+      },
+    ];
   }
   // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
-  return /[\u0000-\u001f\u007f]/.test(manager) ? [invalidValue('fieldManager', manager, 'should only contain printable characters')] : [];
+  return /[\u0000-\u001f\u007f]/.test(manager)
+    ? [invalidValue('fieldManager', manager, 'should only contain printable characters')]
+    : [];
 }
 
 /** What is wrong with `dryRun`. */
 export function dryRunProblems(query: URLSearchParams): Cause[] {
   const values = query.getAll('dryRun');
-  return values.length > 0 && values.some((value) => value !== 'All') ? [unsupported('dryRun', values, ['All'])] : [];
+  return values.some((value) => value !== 'All') ? [unsupported('dryRun', values, ['All'])] : [];
 }
 
 /** A boolean query parameter. */

@@ -1,5 +1,4 @@
 import type { KubeObject } from '../api/object.ts';
-import { tidyMetadata } from '../api/metadata.ts';
 import { badRequest, invalid, notFound, StatusError, tooLarge, unsupportedMediaType } from '../api/status.ts';
 import { parseJsonBody } from '../http/body.ts';
 import { clone, isObject, type Obj } from '../json/json.ts';
@@ -8,6 +7,7 @@ import { applyStrategicPatch } from '../patch/strategic.ts';
 import { trackUpdate } from '../ssa/fieldmanager.ts';
 import { applyPatch } from './apply.ts';
 import { shape } from './decode.ts';
+import { checkIdentity } from './identity.ts';
 import { managedWrite } from './managed.ts';
 import { writeOptions, type WriteOptions } from './options.ts';
 import { callKey, checkConversion } from './read.ts';
@@ -25,7 +25,9 @@ export function patch(call: Call): Answer {
   const { resource, contentType } = call;
   const accepted = [JSON_PATCH, MERGE_PATCH, ...(resource.custom ? [] : [STRATEGIC_PATCH]), APPLY_PATCH];
   if (!accepted.includes(contentType)) {
-    throw unsupportedMediaType(`the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`);
+    throw unsupportedMediaType(
+      `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`,
+    );
   }
   if (contentType === APPLY_PATCH) return applyPatch(call);
   const options = writeOptions(call);
@@ -44,7 +46,8 @@ function patchObject(call: Call, live: KubeObject): Obj {
   const body = parseJsonBody(call.body);
   try {
     if (call.contentType === JSON_PATCH) return jsonPatch(live, body);
-    if (!isObject(body)) throw badRequest('error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}');
+    if (!isObject(body))
+      throw badRequest('error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}');
     if (call.contentType === MERGE_PATCH) return applyMergePatch(live, body) as Obj;
     return applyStrategicPatch(live, body, call.version.schema);
   } catch (error) {
@@ -60,7 +63,8 @@ function jsonPatch(live: Obj, body: unknown): Obj {
   } catch (error) {
     throw badRequest(`error decoding patch: ${(error as Error).message}`);
   }
-  if (steps.length > MAX_STEPS) throw tooLarge(`The allowed maximum operations in a JSON patch is ${MAX_STEPS}, got ${steps.length}`);
+  if (steps.length > MAX_STEPS)
+    throw tooLarge(`The allowed maximum operations in a JSON patch is ${MAX_STEPS}, got ${steps.length}`);
   return applyJsonPatch(live, steps);
 }
 
@@ -78,21 +82,3 @@ function decodePatched(call: Call, patched: Obj, options: WriteOptions): KubeObj
 }
 
 const stripKind = (message: string): string => message.replace(/^.*? cannot be handled as a \S+: /, '');
-
-/** A patch may not turn an object into another one. */
-export function checkIdentity(call: Call, object: KubeObject, live: KubeObject): void {
-  const { resource, info } = call;
-  if (object.metadata.name !== info.name) {
-    throw badRequest(`the name of the object (${object.metadata.name ?? ''}) does not match the name on the URL (${info.name})`);
-  }
-  const { namespace } = object.metadata;
-  if (resource.namespaced && namespace && namespace !== info.namespace) {
-    throw badRequest(`the namespace of the object (${namespace}) does not match the namespace on the request (${info.namespace})`);
-  }
-  if (resource.namespaced) object.metadata.namespace = info.namespace;
-  const shown = atVersion(live, call);
-  if (object.apiVersion !== shown.apiVersion || object.kind !== shown.kind) {
-    throw badRequest(`the API version in the data (${object.apiVersion}) does not match the expected API version (${shown.apiVersion})`);
-  }
-  object.metadata = tidyMetadata(object.metadata as unknown as Obj);
-}

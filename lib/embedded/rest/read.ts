@@ -1,5 +1,5 @@
 import { keyOf, type KubeObject } from '../api/object.ts';
-import { badRequest, expired, internal, invalid, notFound, StatusError, type Status } from '../api/status.ts';
+import { badRequest, expired, internal, invalid, notFound, StatusError } from '../api/status.ts';
 import type { Table } from '../storage/table.ts';
 import { readInteger } from './options.ts';
 import { readSelectors } from './selectors.ts';
@@ -22,7 +22,8 @@ export function mustGet(call: Call): KubeObject {
 }
 
 /** The key of the object that a call names. */
-export const callKey = ({ resource, info }: Call): string => keyOf(resource.namespaced ? info.namespace : '', info.name);
+export const callKey = ({ resource, info }: Call): string =>
+  keyOf(resource.namespaced ? info.namespace : '', info.name);
 
 /** A version that only a conversion webhook can produce, which is not there. */
 export function checkConversion(call: Call): void {
@@ -60,8 +61,13 @@ const encodeToken = (page: Page): string =>
 
 function decodeToken(token: string): Page {
   try {
-    const { v, rv, start } = JSON.parse(Buffer.from(token, 'base64url').toString()) as { v: string; rv: number; start: string };
-    if (v === 'meta.k8s.io/v1' && typeof rv === 'number' && typeof start === 'string') return { revision: rv, after: start };
+    const { v, rv, start } = JSON.parse(Buffer.from(token, 'base64url').toString()) as {
+      v: string;
+      rv: number;
+      start: string;
+    };
+    if (v === 'meta.k8s.io/v1' && typeof rv === 'number' && typeof start === 'string')
+      return { revision: rv, after: start };
   } catch {
     // Falls through to the refusal.
   }
@@ -80,7 +86,8 @@ export function list(call: Call): Answer {
   const keys = within(snapshot.keys, prefix);
   const items: KubeObject[] = [];
   let next = firstAfter(keys, page.after);
-  for (; next < keys.length && !(limit > 0 && items.length === limit); next += 1) {
+  const most = limit > 0 ? limit : Infinity;
+  for (; next < keys.length && items.length < most; next += 1) {
     const object = snapshot.get(keys[next] ?? '');
     if (object && (!matches || matches(object))) items.push(atVersion(object, call));
   }
@@ -90,10 +97,14 @@ export function list(call: Call): Answer {
     metadata.continue = encodeToken({ revision: page.revision, after: keys[next - 1] ?? '' });
     if (!matches) metadata.remainingItemCount = keys.length - next;
   }
-  return { code: 200, body: { apiVersion: listVersion(call), kind: resource.listKind, metadata, items } satisfies ListAnswer };
+  return {
+    code: 200,
+    body: { apiVersion: listVersion(call), kind: resource.listKind, metadata, items } satisfies ListAnswer,
+  };
 }
 
-const listVersion = ({ resource, version }: Call): string => (resource.group ? `${resource.group}/${version.name}` : version.name);
+const listVersion = ({ resource, version }: Call): string =>
+  resource.group ? `${resource.group}/${version.name}` : version.name;
 
 function startOfPage(call: Call, table: Table): Page {
   const { query, world } = call;
@@ -107,7 +118,10 @@ function startOfPage(call: Call, table: Table): Page {
     return resumed(decodeToken(token), table, current);
   }
   if (!asked || asked === '0') return { revision: current, after: '' };
-  if (!/^\d+$/.test(asked)) throw badRequest(`Invalid value: ${JSON.stringify(asked)}: strconv.ParseUint: parsing ${JSON.stringify(asked)}: invalid syntax`);
+  if (!/^\d+$/.test(asked))
+    throw badRequest(
+      `Invalid value: ${JSON.stringify(asked)}: strconv.ParseUint: parsing ${JSON.stringify(asked)}: invalid syntax`,
+    );
   const revision = Number(asked);
   if (revision > current) throw tooLargeVersion(asked, current);
   if (match !== 'Exact') return { revision: current, after: '' };
@@ -121,21 +135,27 @@ function resumed(page: Page, table: Table, current: number): Page {
     'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.',
   );
   // The token in the answer goes on from the same key, in the present.
-  (error.status as Status).metadata = { continue: encodeToken({ revision: current, after: page.after }) };
+  error.status.metadata = { continue: encodeToken({ revision: current, after: page.after }) };
   throw error;
 }
 
 function checkMatch(match: string, asked: string, token: string | null): void {
   if (!match) return;
   const refuse = (message: string): never => {
-    throw invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', [{ reason: 'FieldValueForbidden', message: `Forbidden: ${message}`, field: 'resourceVersionMatch' }]);
+    throw invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', [
+      { reason: 'FieldValueForbidden', message: `Forbidden: ${message}`, field: 'resourceVersionMatch' },
+    ]);
   };
   if (token) refuse('resourceVersionMatch is forbidden when continue is provided');
   if (!asked) refuse('resourceVersionMatch is forbidden unless resourceVersion is provided');
   if (match === 'Exact' && asked === '0') refuse('resourceVersionMatch "exact" is forbidden for resourceVersion "0"');
   if (match !== 'Exact' && match !== 'NotOlderThan') {
     throw invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', [
-      { reason: 'FieldValueNotSupported', message: `Unsupported value: ${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`, field: 'resourceVersionMatch' },
+      {
+        reason: 'FieldValueNotSupported',
+        message: `Unsupported value: ${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`,
+        field: 'resourceVersionMatch',
+      },
     ]);
   }
 }

@@ -44,7 +44,8 @@ function labelSelector(text: string): Matches {
   while (tokens.length > 0) {
     tests.push(requirement(tokens, text));
     const next = tokens.shift();
-    if (next !== undefined && next !== ',') throw cannotParse(text, `found '${next}', expected: ',' or 'end of string'`);
+    if (next !== undefined && next !== ',')
+      throw cannotParse(text, `found '${next}', expected: ',' or 'end of string'`);
     if (next === ',' && tokens.length === 0) throw cannotParse(text, "found '', expected: identifier after ','");
   }
   return (object) => tests.every((test) => test(object.metadata.labels ?? {}));
@@ -74,18 +75,26 @@ function labelKey(key: string): string {
 
 function labelValue(value: string, key: string): string {
   const [problem] = labelValueProblems(value);
-  if (problem) throw badRequest(`unable to parse requirement: values[0][${key}]: Invalid value: ${JSON.stringify(value)}: ${problem}`);
+  if (problem)
+    throw badRequest(
+      `unable to parse requirement: values[0][${key}]: Invalid value: ${JSON.stringify(value)}: ${problem}`,
+    );
   return value;
 }
 
 function equality(key: string, operator: string, tokens: string[]): LabelTest {
   const value = tokens[0] === undefined || tokens[0] === ',' ? '' : labelValue(tokens.shift() ?? '', key);
-  return operator === '!=' ? (labels) => labels[key] !== value : (labels) => Object.hasOwn(labels, key) && labels[key] === value;
+  return operator === '!='
+    ? (labels) => labels[key] !== value
+    : (labels) => Object.hasOwn(labels, key) && labels[key] === value;
 }
 
 function comparison(key: string, operator: '<' | '>', tokens: string[]): LabelTest {
   const limit = Number(tokens.shift());
-  if (!Number.isInteger(limit)) throw badRequest(`unable to parse requirement: values[0][${key}]: Invalid value: for 'Gt', 'Lt' operators, the value must be an integer`);
+  if (!Number.isInteger(limit))
+    throw badRequest(
+      `unable to parse requirement: values[0][${key}]: Invalid value: for 'Gt', 'Lt' operators, the value must be an integer`,
+    );
   return (labels) => {
     const value = Number(labels[key]);
     return Object.hasOwn(labels, key) && (operator === '<' ? value < limit : value > limit);
@@ -106,7 +115,10 @@ function membership({ key, negate }: { key: string; negate: boolean }, tokens: s
 }
 
 function fieldSelector(text: string, resource: Resource, version: Version): Matches {
-  const tests = text.split(',').filter(Boolean).map((part) => fieldRequirement(part, resource, version));
+  const tests = text
+    .split(',')
+    .filter(Boolean)
+    .map((part) => fieldRequirement(part, resource, version));
   return (object) => tests.every((test) => test(object));
 }
 
@@ -120,7 +132,8 @@ function fieldRequirement(part: string, resource: Resource, version: Version): M
 
 function fieldReader(name: string, resource: Resource, version: Version): (object: KubeObject) => string {
   if (name === 'metadata.name') return (object) => object.metadata.name;
-  if (name === 'metadata.namespace' && (resource.namespaced || resource.custom)) return (object) => object.metadata.namespace ?? '';
+  if (name === 'metadata.namespace' && (resource.namespaced || resource.custom))
+    return (object) => object.metadata.namespace ?? '';
   if (version.selectableFields?.includes(`.${name}`)) return (object) => selectable(object, name);
   const probe = resource.strategy.fields?.({ apiVersion: '', kind: '', metadata: { name: '' } });
   if (probe && Object.hasOwn(probe, name)) return (object) => resource.strategy.fields?.(object)[name] ?? '';
@@ -131,5 +144,5 @@ function selectable(object: KubeObject, path: string): string {
   const keys = path.split('.');
   let value: unknown = object;
   for (const key of keys) value = (value as Record<string, unknown> | undefined)?.[key];
-  return typeof value === 'string' ? value : value === undefined || value === null ? '' : textAt({ value: String(value as number) }, 'value');
+  return typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value);
 }

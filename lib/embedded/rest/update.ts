@@ -18,11 +18,15 @@ import { atVersion, type Answer, type Call } from './world.ts';
 export function update(call: Call): Answer {
   const { world, resource, info } = call;
   const options = writeOptions(call);
-  const body = checkKind(parseBody(call.body, call.contentType), call);
+  const body = checkKind(parseBody(call.body, call.contentType, !call.resource.custom), call);
   const object = shape(body, call, options.fieldValidation);
   placeInNamespace(call, object);
   if (object.metadata.name !== info.name) {
-    throw badRequest(object.metadata.name ? `the name of the object (${object.metadata.name}) does not match the name on the URL (${info.name})` : 'name must be provided');
+    throw badRequest(
+      object.metadata.name
+        ? `the name of the object (${object.metadata.name}) does not match the name on the URL (${info.name})`
+        : 'name must be provided',
+    );
   }
   const live = world.store.table(resource).get(callKey(call));
   if (!live) {
@@ -38,7 +42,11 @@ export function update(call: Call): Answer {
 function checkUid(call: Call, object: KubeObject, live: KubeObject): void {
   const { uid } = object.metadata;
   if (!uid || uid === live.metadata.uid) return;
-  throw conflict(call.resource, call.info.name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${live.metadata.uid}`);
+  throw conflict(
+    call.resource,
+    call.info.name,
+    `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${live.metadata.uid}`,
+  );
 }
 
 /** What an update cannot choose, and what a status update leaves alone. */
@@ -48,7 +56,8 @@ export function systemFields(object: KubeObject, live: KubeObject): KubeObject {
   if (live.metadata.uid && !kept.uid) kept.uid = live.metadata.uid;
   if (live.metadata.generation === undefined) delete kept.generation;
   else kept.generation = live.metadata.generation;
-  if (!kept.creationTimestamp && live.metadata.creationTimestamp) kept.creationTimestamp = live.metadata.creationTimestamp;
+  if (!kept.creationTimestamp && live.metadata.creationTimestamp)
+    kept.creationTimestamp = live.metadata.creationTimestamp;
   if (live.metadata.deletionTimestamp) kept.deletionTimestamp = live.metadata.deletionTimestamp;
   else delete kept.deletionTimestamp;
   if (live.metadata.deletionGracePeriodSeconds === undefined) delete kept.deletionGracePeriodSeconds;
@@ -89,19 +98,32 @@ function checkResourceVersion(call: Call, next: KubeObject, live: KubeObject): v
   if (!resourceVersion || resourceVersion === '0') {
     const unconditional = resource.strategy.unconditionalUpdate || info.verb === 'patch';
     if (!unconditional) {
-      throw invalid(resource, info.name, [invalidValue('metadata.resourceVersion', 0, 'must be specified for an update')]);
+      throw invalid(resource, info.name, [
+        invalidValue('metadata.resourceVersion', 0, 'must be specified for an update'),
+      ]);
     }
   } else if (!/^\d+$/.test(resourceVersion)) {
-    throw invalid(resource, info.name, [invalidValue('metadata.resourceVersion', resourceVersion, `strconv.ParseUint: parsing ${JSON.stringify(resourceVersion)}: invalid syntax`)]);
+    throw invalid(resource, info.name, [
+      invalidValue(
+        'metadata.resourceVersion',
+        resourceVersion,
+        `strconv.ParseUint: parsing ${JSON.stringify(resourceVersion)}: invalid syntax`,
+      ),
+    ]);
   } else if (resourceVersion !== live.metadata.resourceVersion) throw conflict(resource, info.name);
 }
 
 function prepare(call: Call, next: KubeObject, live: KubeObject): KubeObject {
   const { resource, version, info } = call;
-  const stored = resource.custom ? { ...next, apiVersion: groupVersion(resource.group, resource.storageVersion) } : next;
+  const stored = resource.custom
+    ? { ...next, apiVersion: groupVersion(resource.group, resource.storageVersion) }
+    : next;
   const result = info.subresource === 'status' ? onlyStatus(stored, live) : stored;
   if (info.subresource !== 'status' && version.status) keepStatus(result, live);
-  result.metadata = { ...result.metadata, ...(live.metadata.resourceVersion && { resourceVersion: live.metadata.resourceVersion }) };
+  result.metadata = {
+    ...result.metadata,
+    ...(live.metadata.resourceVersion && { resourceVersion: live.metadata.resourceVersion }),
+  };
   resource.strategy.prepareUpdate?.(result, live, info.subresource);
   if (resource.strategy.generation && info.subresource !== 'status' && specChanged(result, live, resource.custom)) {
     result.metadata.generation = (live.metadata.generation ?? 0) + 1;

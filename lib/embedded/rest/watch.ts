@@ -34,7 +34,8 @@ export function watch(call: Call, sink: WatchSink): WatchHandle {
   const { query, world, resource, version, info } = call;
   const matches = readSelectors(query, resource, version) ?? (() => true);
   const inNamespace = resource.namespaced && info.namespace ? info.namespace : undefined;
-  const covers: Matches = (object) => (inNamespace === undefined || object.metadata.namespace === inNamespace) && matches(object);
+  const covers: Matches = (object) =>
+    (inNamespace === undefined || object.metadata.namespace === inNamespace) && matches(object);
   const bookmarks = readBoolean(query.get('allowWatchBookmarks') ?? 'false');
   const seconds = readInteger(call, 'timeoutSeconds') ?? MIN_TIMEOUT_S * (1 + Math.random());
   checkInitialEvents(call);
@@ -52,13 +53,20 @@ function checkInitialEvents(call: Call): void {
   const initial = query.get('sendInitialEvents');
   const match = query.get('resourceVersionMatch') ?? '';
   const refuse = (field: string, message: string): never => {
-    throw invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', [{ reason: 'FieldValueForbidden', message: `Forbidden: ${message}`, field }]);
+    throw invalid({ group: 'meta.k8s.io', kind: 'ListOptions' }, '', [
+      { reason: 'FieldValueForbidden', message: `Forbidden: ${message}`, field },
+    ]);
   };
   if (initial === null) {
-    if (match) refuse('resourceVersionMatch', 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided');
+    if (match)
+      refuse(
+        'resourceVersionMatch',
+        'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
+      );
     return;
   }
-  if (match !== 'NotOlderThan') refuse('resourceVersionMatch', 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan');
+  if (match !== 'NotOlderThan')
+    refuse('resourceVersionMatch', 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan');
 }
 
 class Running implements WatchHandle {
@@ -88,7 +96,10 @@ class Running implements WatchHandle {
       return true;
     }
     if (from === '' || from === '0') return true;
-    if (!/^\d+$/.test(from)) throw badRequest(`Invalid value: ${JSON.stringify(from)}: strconv.ParseUint: parsing ${JSON.stringify(from)}: invalid syntax`);
+    if (!/^\d+$/.test(from))
+      throw badRequest(
+        `Invalid value: ${JSON.stringify(from)}: strconv.ParseUint: parsing ${JSON.stringify(from)}: invalid syntax`,
+      );
     if (Number(from) < table.compacted) {
       this.#fail(expired(`too old resource version: ${from} (${table.compacted})`).status);
       return false;

@@ -29,6 +29,7 @@ function dropNulls(object: Obj, schema: Schema): void {
   for (const key of Object.keys(object)) {
     if (object[key] !== null) continue;
     const known = childSchema(schema, key);
-    if (known && !known.nullable && (known.type !== undefined || known['x-kubernetes-int-or-string'])) delete object[key];
+    if (known && !known.nullable && (known.type !== undefined || known['x-kubernetes-int-or-string']))
+      delete object[key];
   }
 }

@@ -33,7 +33,8 @@ const isTypeMeta = (key: string): boolean => key === 'apiVersion' || key === 'ki
 
 // A schema without a type says nothing about the value (int-or-string, for example).
 const isAnything = (schema: Schema): boolean =>
-  schema.additionalProperties === true || (schema.type === undefined && !schema.properties && !schema.additionalProperties);
+  schema.additionalProperties === true ||
+  (schema.type === undefined && !schema.properties && !schema.additionalProperties);
 
 /** The schema of one entry of an object, where there is one. */
 export function childSchema(schema: Schema, key: string): Schema | undefined {

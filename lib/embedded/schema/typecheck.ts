@@ -25,7 +25,8 @@ function mapProblem(object: Obj, schema: Schema, path: string): string | undefin
 
 function valueProblem(value: unknown, schema: Schema, path: string): string | undefined {
   if (value === null || schema.type === undefined) return undefined;
-  if (!fits(value, schema)) return `json: cannot unmarshal ${goName(value)} into Go struct field ${path} of type ${goType(schema)}`;
+  if (!fits(value, schema))
+    return `json: cannot unmarshal ${goName(value)} into Go struct field ${path} of type ${goType(schema)}`;
   if (isObject(value)) return mapProblem(value, schema, path);
   if (Array.isArray(value)) {
     for (const item of value) {
@@ -61,7 +62,8 @@ function formatProblem(text: string, schema: Schema): string | undefined {
   if (schema.format === 'date-time' && !TIME.test(text)) return cannotParse('2006-01-02T15:04:05Z07:00');
   if (schema.format === 'byte') {
     const bad = text.replace(/=+$/, '').search(/[^A-Za-z0-9+/]/);
-    if (bad >= 0 || text.length % 4 !== 0) return `illegal base64 data at input byte ${bad >= 0 ? bad : text.length - (text.length % 4)}`;
+    if (bad >= 0 || text.length % 4 !== 0)
+      return `illegal base64 data at input byte ${bad >= 0 ? bad : text.length - (text.length % 4)}`;
   }
   return undefined;
 }
@@ -75,7 +77,9 @@ function goName(value: unknown): string {
 function goType(schema: Schema): string {
   switch (schema.type) {
     case 'object':
-      return typeof schema.additionalProperties === 'object' ? `map[string]${goType(schema.additionalProperties)}` : 'struct';
+      return typeof schema.additionalProperties === 'object'
+        ? `map[string]${goType(schema.additionalProperties)}`
+        : 'struct';
     case 'array':
       return `[]${goType(schema.items ?? {})}`;
     case 'integer':

@@ -4,7 +4,14 @@ import { duplicate, invalidValue, required, unsupported, type Cause } from '../a
 import { isLongInteger, isObject, type Obj } from '../json/json.ts';
 import { FORMATS } from './formats.ts';
 
-const ajv = new Ajv({ allErrors: true, strict: false, validateFormats: true, verbose: true, formats: FORMATS, logger: false });
+const ajv = new Ajv({
+  allErrors: true,
+  strict: false,
+  validateFormats: true,
+  verbose: true,
+  formats: FORMATS,
+  logger: false,
+});
 const compiled = new WeakMap<Schema, ValidateFunction>();
 
 /** Everything that an object's values break in its schema. */
@@ -39,13 +46,15 @@ function valueSchema(schema: Schema): unknown {
   if (schema.nullable && result['enum']) result['enum'] = [...(result['enum'] as unknown[]), null];
   if (schema.nullable && result['type'] === undefined) delete result['nullable'];
   if (schema.properties) result['properties'] = mapValues(schema.properties);
-  if (typeof schema.additionalProperties === 'object') result['additionalProperties'] = valueSchema(schema.additionalProperties);
+  if (typeof schema.additionalProperties === 'object')
+    result['additionalProperties'] = valueSchema(schema.additionalProperties);
   if (schema.items) result['items'] = valueSchema(schema.items);
   for (const keyword of ['allOf', 'anyOf', 'oneOf']) {
     const parts = schema[keyword];
-    if (Array.isArray(parts) && !schema['x-kubernetes-int-or-string']) result[keyword] = parts.map((part) => valueSchema(part as Schema));
+    if (Array.isArray(parts) && !schema['x-kubernetes-int-or-string'])
+      result[keyword] = parts.map((part) => valueSchema(part as Schema));
   }
-  if (isObject(schema['not'])) result['not'] = valueSchema(schema['not'] as Schema);
+  if (isObject(schema['not'])) result['not'] = valueSchema(schema['not']);
   return result;
 }
 
@@ -63,8 +72,14 @@ const quoted = (path: string): string => path;
 
 /** `/spec/list/0/name` as Kubernetes writes it: `spec.list[0].name`. */
 function fieldPath(pointer: string): string {
-  const parts = pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
-  return parts.reduce((path, part) => (/^\d+$/.test(part) && path ? `${path}[${part}]` : path ? `${path}.${part}` : part), '');
+  const parts = pointer
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+  return parts.reduce(
+    (path, part) => (/^\d+$/.test(part) && path ? `${path}[${part}]` : path ? `${path}.${part}` : part),
+    '',
+  );
 }
 
 function causeOf(error: ErrorObject): Cause[] {
@@ -74,7 +89,10 @@ function causeOf(error: ErrorObject): Cause[] {
   const body = `${quoted(path)} in body`;
   switch (error.keyword) {
     case 'type':
-      return bad(`${body} must be of type ${[params['type']].flat()[0] as string}: ${JSON.stringify(typeName(error.data))}`, typeName(error.data));
+      return bad(
+        `${body} must be of type ${[params['type']].flat()[0] as string}: ${JSON.stringify(typeName(error.data))}`,
+        typeName(error.data),
+      );
     case 'required':
       return [required(path ? `${path}.${String(params['missingProperty'])}` : String(params['missingProperty']), '')];
     case 'enum':
@@ -91,7 +109,13 @@ function causeOf(error: ErrorObject): Cause[] {
 function limitCause(error: ErrorObject, path: string, bad: (text: string, value?: unknown) => Cause[]): Cause[] {
   const limit = String((error.params as Obj)['limit']);
   const body = `${path} in body`;
-  const long = (what: string, unit: string): Cause[] => [{ reason: what === 'Too long' ? 'FieldValueTooLong' : 'FieldValueTooMany', message: `${what}: ${unit}`, field: path }];
+  const long = (what: string, unit: string): Cause[] => [
+    {
+      reason: what === 'Too long' ? 'FieldValueTooLong' : 'FieldValueTooMany',
+      message: `${what}: ${unit}`,
+      field: path,
+    },
+  ];
   switch (error.keyword) {
     case 'minimum':
       return bad(`${body} should be greater than or equal to ${limit}`);
@@ -106,7 +130,13 @@ function limitCause(error: ErrorObject, path: string, bad: (text: string, value?
     case 'maxItems':
       return long('Too many', `${(error.data as unknown[]).length}: must have at most ${limit} items`);
     case 'oneOf':
-      return [{ reason: 'FieldValueInvalid', message: `Invalid value: ${JSON.stringify(error.data)}: "${path}" must validate one and only one schema (oneOf). Found none valid`, field: path || '<nil>' }];
+      return [
+        {
+          reason: 'FieldValueInvalid',
+          message: `Invalid value: ${JSON.stringify(error.data)}: "${path}" must validate one and only one schema (oneOf). Found none valid`,
+          field: path || '<nil>',
+        },
+      ];
     case 'anyOf':
       return bad(`"${path}" must validate at least one schema (anyOf)`, error.data);
     case 'allOf':
@@ -149,7 +179,10 @@ function listDuplicates(list: unknown[], schema: Schema, path: string): Cause[] 
   list.forEach((item, i) => {
     if (schema.items) causes.push(...duplicates(item, schema.items, `${path}[${i}]`));
     if (kind !== 'set' && kind !== 'map') return;
-    const identity = kind === 'map' && isObject(item) ? Object.fromEntries(keys.filter((key) => key in item).map((key) => [key, item[key]])) : item;
+    const identity =
+      kind === 'map' && isObject(item)
+        ? Object.fromEntries(keys.filter((key) => key in item).map((key) => [key, item[key]]))
+        : item;
     const text = JSON.stringify(identity);
     if (seen.has(text)) causes.push(duplicate(`${path}[${i}]`, identity));
     seen.add(text);

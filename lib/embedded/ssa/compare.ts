@@ -25,7 +25,9 @@ class Walk {
   /** One place; a side that lacks it is undefined. */
   compare(left: unknown, right: unknown, type: MergeType, path: string[]): void {
     if (left === right) return;
-    const shapes = [left, right].filter((side) => side !== undefined && side !== null).map((side) => shapeOf(type, side));
+    const shapes = [left, right]
+      .filter((side) => side !== undefined && side !== null)
+      .map((side) => shapeOf(type, side));
     const leaf = shapes.length === 0 || shapes.includes('leaf') || new Set(shapes).size > 1;
     if (leaf || (isEmpty(left) && isEmpty(right))) return this.#leaf(left, right, path);
     if (shapes[0] === 'map') this.maps(asMap(left), asMap(right), type, path);

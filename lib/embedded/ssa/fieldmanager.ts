@@ -42,7 +42,11 @@ export function trackUpdate(live: KubeObject | undefined, next: KubeObject, writ
 }
 
 /** Lays an applied configuration over the live object, or over an empty one. */
-export function applyManaged(live: KubeObject, applied: KubeObject, write: ManagedWrite & { force: boolean }): KubeObject {
+export function applyManaged(
+  live: KubeObject,
+  applied: KubeObject,
+  write: ManagedWrite & { force: boolean },
+): KubeObject {
   const operation = { ...operationOf(write), force: write.force };
   let managers = emptyOnError(live.metadata.managedFields);
   const isNew = !live.metadata.uid;
@@ -54,7 +58,11 @@ export function applyManaged(live: KubeObject, applied: KubeObject, write: Manag
   } catch (error) {
     if (error instanceof Conflicts) throw conflictError(error.conflicts);
     if (error instanceof MergeProblem) {
-      throw new StatusError(500, 'InternalError', `failed to create typed patch object (${show(applied)}): ${error.message}`);
+      throw new StatusError(
+        500,
+        'InternalError',
+        `failed to create typed patch object (${show(applied)}): ${error.message}`,
+      );
     }
     throw error;
   }
@@ -66,19 +74,34 @@ const show = (object: KubeObject): string =>
 // An object that nobody tracked so far: what it holds belongs to whoever wrote it before.
 function claimForUnknown(live: KubeObject, write: ManagedWrite): Managers {
   const writer: Writer = { ...write.writer, manager: 'before-first-apply', operation: 'Update' };
-  return strip(update(bare(emptyLike(live)), bare(live), new Map(), { ...operationOf(write), key: managerKey(writer) }));
+  return strip(
+    update(bare(emptyLike(live)), bare(live), new Map(), { ...operationOf(write), key: managerKey(writer) }),
+  );
 }
 
 function operationOf(write: ManagedWrite): Operation {
   const reset = new FieldSet();
   for (const field of write.resetFields) reset.insert([`f:${field}`]);
-  return { key: managerKey(write.writer), apiVersion: write.writer.apiVersion, typeOf: write.typeOf, reset, time: write.time };
+  return {
+    key: managerKey(write.writer),
+    apiVersion: write.writer.apiVersion,
+    typeOf: write.typeOf,
+    reset,
+    time: write.time,
+  };
 }
 
 // A no-op apply keeps its time, or it would not be one.
 function keepTime(owners: Managers, before: Managers, key: string, sameObject: boolean): Managers {
   const [own, previous] = [owners.get(key), before.get(key)];
-  if (sameObject && own && previous && previous.applied && own.set.equals(previous.set) && own.apiVersion === previous.apiVersion) {
+  if (
+    sameObject &&
+    own &&
+    previous &&
+    previous.applied &&
+    own.set.equals(previous.set) &&
+    own.apiVersion === previous.apiVersion
+  ) {
     owners.set(key, { ...own, time: previous.time });
   }
   return owners;

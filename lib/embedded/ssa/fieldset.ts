@@ -17,9 +17,8 @@ export class FieldSet {
   insert(path: readonly string[]): void {
     const last = path.at(-1);
     if (last === undefined) return;
-    let set: FieldSet = this;
-    for (const element of path.slice(0, -1)) set = set.child(element);
-    set.members.add(last);
+    const parent = path.slice(0, -1).reduce<FieldSet>((set, element) => set.child(element), this);
+    parent.members.add(last);
   }
 
   /** The subset below an element, made when it is missing. */
@@ -30,9 +29,8 @@ export class FieldSet {
   }
 
   has(path: readonly string[]): boolean {
-    let set: FieldSet | undefined = this;
-    for (const element of path.slice(0, -1)) set = set?.children.get(element);
-    return set?.members.has(path.at(-1) ?? '') ?? false;
+    const parent = path.slice(0, -1).reduce<FieldSet | undefined>((set, element) => set?.children.get(element), this);
+    return parent?.members.has(path.at(-1) ?? '') ?? false;
   }
 
   union(other: FieldSet): FieldSet {

@@ -38,8 +38,18 @@ export function decodeManagers(entries: readonly ManagedFieldsEntry[] = []): Man
     if (operation !== 'Apply' && operation !== 'Update') throw new Error('operation must be `Apply` or `Update`');
     if (!apiVersion) throw new Error('apiVersion must not be empty');
     if (fieldsType !== 'FieldsV1') throw new Error('fieldsType must be `FieldsV1`');
-    const key = managerKey({ manager: entry.manager ?? '', operation, apiVersion, subresource: entry.subresource ?? '' });
-    managers.set(key, { set: decodeFields(entry.fieldsV1 ?? {}), apiVersion, applied: operation === 'Apply', time: entry.time });
+    const key = managerKey({
+      manager: entry.manager ?? '',
+      operation,
+      apiVersion,
+      subresource: entry.subresource ?? '',
+    });
+    managers.set(key, {
+      set: decodeFields(entry.fieldsV1 ?? {}),
+      apiVersion,
+      applied: operation === 'Apply',
+      time: entry.time,
+    });
   }
   return managers;
 }
@@ -88,7 +98,12 @@ export function capUpdaters(managers: Managers): Managers {
       firstOf.set(owned.apiVersion, key);
       continue;
     }
-    const bucket = managerKey({ manager: 'ancient-changes', operation: 'Update', apiVersion: owned.apiVersion, subresource: '' });
+    const bucket = managerKey({
+      manager: 'ancient-changes',
+      operation: 'Update',
+      apiVersion: owned.apiVersion,
+      subresource: '',
+    });
     const older = result.get(bucket) ?? result.get(first);
     result.delete(first);
     result.delete(key);

@@ -28,7 +28,9 @@ function mergeValue(live: unknown, applied: unknown, type: MergeType): unknown {
 
 // A null over a granular map or list that has entries changes nothing, as in structured-merge-diff.
 function keepsGranular(live: unknown, applied: unknown, type: MergeType): boolean {
-  return applied === null && live !== undefined && shapeOf(type, live) !== 'leaf' && Object.keys(live as object).length > 0;
+  return (
+    applied === null && live !== undefined && shapeOf(type, live) !== 'leaf' && Object.keys(live as object).length > 0
+  );
 }
 
 /** Items of both, in the applied order where both have them, others where they were. */

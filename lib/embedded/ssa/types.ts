@@ -45,7 +45,14 @@ function read(schema: Schema): MergeType {
 }
 
 function scalar(schema: Schema): MergeType {
-  return { shape: 'scalar', atomic: true, keys: NO_KEYS, field: () => undefined, element: UNTYPED, fallback: schema.default };
+  return {
+    shape: 'scalar',
+    atomic: true,
+    keys: NO_KEYS,
+    field: () => undefined,
+    element: UNTYPED,
+    fallback: schema.default,
+  };
 }
 
 function list(schema: Schema): MergeType {
@@ -69,7 +76,8 @@ function map(schema: Schema): MergeType {
     atomic: schema['x-kubernetes-map-type'] === 'atomic',
     keys: NO_KEYS,
     field(name) {
-      const property = schema.properties && Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined;
+      const property =
+        schema.properties && Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined;
       return property && mergeType(property);
     },
     get element() {
@@ -115,4 +123,3 @@ export function itemProblem(type: MergeType, item: unknown): string | undefined 
   const keys = type.keys.map((key) => JSON.stringify(key)).join(' ');
   return `associative list with keys has an element that omits all key fields [${keys}] (and doesn't have default values for any key fields)`;
 }
-

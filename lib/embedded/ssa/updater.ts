@@ -59,7 +59,12 @@ const isSame = (comparison: Comparison): boolean =>
   comparison.added.empty && comparison.modified.empty && comparison.removed.empty;
 
 /** The object and the managers after an apply. Throws {@link Conflicts} unless it is forced. */
-export function apply(live: Obj, applied: Obj, managers: Managers, operation: Operation & { force: boolean }): { object: Obj; managers: Managers } {
+export function apply(
+  live: Obj,
+  applied: Obj,
+  managers: Managers,
+  operation: Operation & { force: boolean },
+): { object: Obj; managers: Managers } {
   const type = operation.typeOf(operation.apiVersion);
   if (!type) throw new Error(`no type for ${operation.apiVersion}`);
   const known = dropMissingVersions(managers, operation.typeOf);
@@ -143,6 +148,7 @@ function prune(merged: Obj, managers: Managers, last: Owned, operation: Operatio
 
 function managedByVersion(managers: Managers, first: string): [string, FieldSet][] {
   const sets = new Map<string, FieldSet>([[first, new FieldSet()]]);
-  for (const { apiVersion, set } of managers.values()) sets.set(apiVersion, (sets.get(apiVersion) ?? new FieldSet()).union(set));
+  for (const { apiVersion, set } of managers.values())
+    sets.set(apiVersion, (sets.get(apiVersion) ?? new FieldSet()).union(set));
   return [...sets];
 }

@@ -95,4 +95,3 @@ export class Table {
     this.#history = this.#history.slice(count);
   }
 }
-

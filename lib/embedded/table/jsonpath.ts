@@ -11,7 +11,8 @@ export function evaluateJsonPath(object: unknown, path: string): unknown[] {
   return steps.reduce<unknown[]>((values, step) => step(values), [object]);
 }
 
-const TOKEN = /\.?\[\?\(@\.?([^=!<>]*?)\s*(?:(==|!=)\s*(?:"([^"]*)"|'([^']*)'|([^)\s]+)))?\s*\)\]|\[(-?\d+)\]|\[\*\]|\['([^']+)'\]|\["([^"]+)"\]|\.\*|\.((?:\\.|[^.[\]\\])+)/gy;
+const TOKEN =
+  /\.?\[\?\(@\.?([^=!<>]*?)\s*(?:(==|!=)\s*(?:"([^"]*)"|'([^']*)'|([^)\s]+)))?\s*\)\]|\[(-?\d+)\]|\[\*\]|\['([^']+)'\]|\["([^"]+)"\]|\.\*|\.((?:\\.|[^.[\]\\])+)/gy;
 
 function parse(path: string): Step[] {
   const text = path.replace(/^\{|\}$/g, '').replace(/^\$/, '');
@@ -25,9 +26,11 @@ function parse(path: string): Step[] {
 function stepOf(found: RegExpExecArray): Step {
   const [token, field, operator, double, single, bare, index, quoted, doubleQuoted, name] = found;
   if (field !== undefined) return filter(field, operator, double ?? single ?? bare);
-  if (index !== undefined) return (values) => values.flatMap((value) => (Array.isArray(value) ? defined(value.at(Number(index))) : []));
+  if (index !== undefined)
+    return (values) => values.flatMap((value) => (Array.isArray(value) ? defined(value.at(Number(index))) : []));
   const key = quoted ?? doubleQuoted ?? name?.replaceAll(/\\(.)/g, '$1');
-  if (key !== undefined) return (values) => values.flatMap((value) => (isObject(value) && Object.hasOwn(value, key) ? [value[key]] : []));
+  if (key !== undefined)
+    return (values) => values.flatMap((value) => (isObject(value) && Object.hasOwn(value, key) ? [value[key]] : []));
   return token.includes('*') ? (values) => values.flatMap(children) : (values) => values;
 }
 

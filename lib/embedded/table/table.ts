@@ -7,8 +7,18 @@ import { evaluateJsonPath } from './jsonpath.ts';
 /** Which part of the object a row carries. */
 export type IncludeObject = 'None' | 'Metadata' | 'Object';
 
-const NAME: Column = { name: 'Name', type: 'string', format: 'name', description: 'Name must be unique within a namespace.' };
-const AGE: Column = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp', description: 'CreationTimestamp is a timestamp representing the server time when this object was created.' };
+const NAME: Column = {
+  name: 'Name',
+  type: 'string',
+  format: 'name',
+  description: 'Name must be unique within a namespace.',
+};
+const AGE: Column = {
+  name: 'Age',
+  type: 'date',
+  jsonPath: '.metadata.creationTimestamp',
+  description: 'CreationTimestamp is a timestamp representing the server time when this object was created.',
+};
 
 /** The columns of a resource: those of its author after the name, or name and age. */
 export function columnsOf(columns: readonly Column[]): Column[] {
@@ -17,14 +27,27 @@ export function columnsOf(columns: readonly Column[]): Column[] {
 }
 
 /** Objects as a Table, which is what kubectl prints. */
-export function tableOf(objects: readonly KubeObject[], columns: readonly Column[], include: IncludeObject): Record<string, unknown> {
+export function tableOf(
+  objects: readonly KubeObject[],
+  columns: readonly Column[],
+  include: IncludeObject,
+): Record<string, unknown> {
   const all = columnsOf(columns);
   return {
     kind: 'Table',
     apiVersion: 'meta.k8s.io/v1',
     metadata: {},
-    columnDefinitions: all.map(({ name, type, format = '', description = '', priority = 0 }) => ({ name, type, format, description, priority })),
-    rows: objects.map((object) => ({ cells: all.map((column) => cell(object, column)), ...rowObject(object, include) })),
+    columnDefinitions: all.map(({ name, type, format = '', description = '', priority = 0 }) => ({
+      name,
+      type,
+      format,
+      description,
+      priority,
+    })),
+    rows: objects.map((object) => ({
+      cells: all.map((column) => cell(object, column)),
+      ...rowObject(object, include),
+    })),
   };
 }
 
@@ -44,7 +67,7 @@ function cell(object: KubeObject, column: Column): unknown {
   const values = evaluateJsonPath(object, column.jsonPath ?? '');
   const [value] = values;
   if (value === undefined || value === null) return null;
-  if (column.type === 'date') return age(String(value as string));
+  if (column.type === 'date') return age(typeof value === 'string' ? value : undefined);
   if (column.type === 'string') return values.map(printable).join(',');
   return fits(value, column.type) ? value : null;
 }
