@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { KbindError } from '../model/errors.ts';
+import { describeIssue } from '../queue/codec.ts';
 import type { QueueName } from '../queue/queues.ts';
 
 /** Everything that is configured from outside, read once, frozen. The only file that reads the environment. */
@@ -47,7 +48,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 function describe(issue: z.core.$ZodIssue, environment: Environment): string {
   const name = String(issue.path[0]);
-  return environment[name] === undefined ? `${name} is not set` : `${name}: ${issue.message}`;
+  return environment[name] === undefined ? `${name} is not set` : `${name}: ${describeIssue(issue)}`;
 }
 
 /**

@@ -126,11 +126,33 @@ export function readBoundedJson(body: string): unknown {
   }
 }
 
-/** `field: what is wrong` for the first few issues; values are never quoted. */
+/** zod/mini brings no texts of its own. Values are never quoted; names of unknown fields are, cut. */
+export function describeIssue(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case 'invalid_type':
+      return `must be ${issue.expected}`;
+    case 'invalid_value':
+      return `must be one of ${issue.values.map(String).join(', ')}`;
+    case 'unrecognized_keys':
+      return `unknown field ${issue.keys.map((key) => JSON.stringify(key.slice(0, 40))).join(', ')}`;
+    case 'too_big':
+      return `must be at most ${String(issue.maximum)}`;
+    case 'too_small':
+      return `must be at least ${String(issue.minimum)}`;
+    case 'invalid_format':
+      return issue.message === 'Invalid input' ? 'is not of the form that is wanted' : issue.message;
+    case 'invalid_union':
+      return 'is of no known kind';
+    default:
+      return issue.message;
+  }
+}
+
+/** `field: what is wrong` for the first few issues. */
 export function describeIssues(error: z.core.$ZodError): string {
   return error.issues
     .slice(0, 3)
-    .map((issue) => `${issue.path.length === 0 ? 'message' : issue.path.join('.')}: ${issue.message}`)
+    .map((issue) => `${issue.path.length === 0 ? 'message' : issue.path.join('.')}: ${describeIssue(issue)}`)
     .join('; ')
     .slice(0, 300);
 }

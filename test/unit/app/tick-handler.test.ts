@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { createTickHandler, tickMessages } from '../../../lib/app/tick-handler.ts';
+import { parseMessage } from '../../../lib/queue/codec.ts';
+import { engineWith, fleetCluster, registryOf } from '../../support/queue/engine.ts';
+import { CLUSTER } from '../../support/queue/events.ts';
+
+const MINUTE = 60_000;
+const START = 1_700_000_040_000;
+
+describe('a tick', () => {
+  it('asks for a refresh in each half of the minute, at a moment of the cluster’s own', () => {
+    const delays = tickMessages(CLUSTER, START).map(({ message }) => message.delaySeconds ?? 0);
+    expect(delays[0]).toBeLessThan(30);
+    expect(delays[1]).toBe((delays[0] ?? 0) + 30);
+  });
+
+  it('asks for one backstop sweep in ten minutes, which starts no retries', () => {
+    const requests = Array.from({ length: 20 }, (_, minute) => tickMessages(CLUSTER, START + minute * MINUTE))
+      .flat()
+      .map(({ message }) => parseMessage(message.body));
+    const sweeps = requests.filter(({ type }) => type === 'sweep');
+    expect(sweeps).toHaveLength(2);
+    expect(sweeps[0]).toMatchObject({ retry: false, cluster: CLUSTER });
+    expect(requests.filter(({ type }) => type === 'refresh')).toHaveLength(40);
+  });
+
+  it('names the period in its ids: twice in a minute is the same, the next minute is not', () => {
+    expect(tickMessages(CLUSTER, START)).toEqual(tickMessages(CLUSTER, START + 999));
+    const ids = [START, START + MINUTE].flatMap((time) =>
+      tickMessages(CLUSTER, time).map(({ message }) => parseMessage(message.body)),
+    );
+    expect(new Set(ids.map((request) => ('id' in request ? request.id : ''))).size).toBe(ids.length);
+  });
+
+  it('spreads a fleet over the ten minutes', () => {
+    const minutes = Array.from({ length: 200 }, (_, n) => `cluster-${n}`).map((cluster) =>
+      Array.from({ length: 10 }, (_, minute) => tickMessages(cluster, START + minute * MINUTE).length).indexOf(3),
+    );
+    expect(new Set(minutes).size).toBe(10);
+  });
+});
+
+describe('the tick handler', () => {
+  it('asks for each cluster', async () => {
+    const engine = engineWith();
+    await createTickHandler(engine)({ time: new Date(START).toISOString() });
+    expect(engine.queues.sent).toEqual(tickMessages(CLUSTER, START));
+  });
+
+  it('passes over paused clusters', async () => {
+    const registry = registryOf({ found: 'cluster', cluster: { ...fleetCluster, paused: true } });
+    const engine = engineWith({ registry });
+    await createTickHandler(engine)({});
+    expect(engine.queues.sent).toEqual([]);
+  });
+
+  it('throws when the queue does not take it', async () => {
+    const engine = engineWith();
+    engine.queues.failing.add('work');
+    await expect(createTickHandler(engine)({})).rejects.toThrow(/does not answer/);
+  });
+});
