@@ -106,8 +106,8 @@ function afterFailure(
 ): WatchState {
   const failures = state.failures + 1;
   const relist: Working = { phase: 'listing', failures, connects: state.connects };
-  // The first 410 is ordinary; a row of them is a server that compacts faster than it lists.
-  if (input.errorClass === 'expired' && state.failures === 0) return relist;
+  // A 410 for a version that was good once is ordinary; for one that was just listed it must not become a hot loop.
+  if (input.errorClass === 'expired' && state.phase !== 'listing' && !state.gap) return relist;
   const delayMs = restMs(failures, input.retryAfterSeconds, chance);
   return { phase: 'resting', delayMs, next: mustRelist(state, input.errorClass) ? relist : resume(state, failures) };
 }

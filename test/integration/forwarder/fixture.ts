@@ -11,10 +11,10 @@ import type { KubeClient, SentObject } from '../../../lib/kube/types.ts';
 import { resources, type KubeObject, type ObjectKey, type ResourceRef } from '../../../lib/model/api.ts';
 import { systemClock } from '../../../lib/model/clock.ts';
 import { silentLogger } from '../../../lib/model/log.ts';
-import { startRealCluster, type RealCluster } from '../../support/apiserver/real.ts';
+import { startRealCluster } from '../../support/apiserver/real.ts';
 import { RecordingSink } from '../../support/forwarder/recording-sink.ts';
 
-/** Two real API servers, the objects of one bound API on them, and a forwarder that may do only what its RBAC manifest says. */
+/** Two API servers, the objects of one bound API on them, and a forwarder that may do only what its RBAC manifest says. */
 
 const infra = join(import.meta.dirname, '../../../infra');
 export const egress = { allowLoopback: true };
@@ -30,8 +30,29 @@ export const widgets: ResourceRef = {
 export const SECRET = { namespace: 'kbind', name: 'east-kubeconfig' };
 export const EAST = { name: 'east' };
 
+/** What real and embedded API servers have in common. */
+export interface ApiServer {
+  readonly kubeconfig: string;
+  addUser(options: { name: string; groups?: string[] }): Promise<{ readonly kubeconfig: string }>;
+  compact(): void | Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** How a suite gets its servers, and whether they hold users to RBAC. */
+export interface ServerKind {
+  readonly name: string;
+  readonly rbac: boolean;
+  start(name: string): Promise<ApiServer>;
+}
+
+export const realServers: ServerKind = {
+  name: 'real API servers',
+  rbac: true,
+  start: (name) => startRealCluster({ name }),
+};
+
 export interface Cluster {
-  readonly real: RealCluster;
+  readonly server: ApiServer;
   readonly admin: OpenKubeClient;
   readonly uid: string;
 }
@@ -47,34 +68,34 @@ export interface Pair {
 export const clientOf = (kubeconfig: string): OpenKubeClient =>
   createKubeClient(parseForeignKubeconfig(kubeconfig, egress), { clock: systemClock, egress });
 
-export async function startPair(): Promise<Pair> {
-  const [consumer, provider] = await Promise.all([startCluster('consumer'), startCluster('provider')]);
+export async function startPair(kind: ServerKind): Promise<Pair> {
+  const [consumer, provider] = await Promise.all([startCluster(kind, 'consumer'), startCluster(kind, 'provider')]);
   await install(consumer.admin, await kbindCrds());
   await create(consumer.admin, resources.namespaces, { metadata: { name: SECRET.namespace } });
-  await applyRbac(consumer);
+  if (kind.rbac) await applyRbac(consumer);
   const crd = (labels: Record<string, string>) => widgetCrd(labels);
   await install(provider.admin, [crd({ 'core.kbind.io/exported': 'true' })]);
   await install(consumer.admin, [crd({ 'core.kbind.io/managed': 'true' })]);
   await writeConnection({ consumer, provider });
   await plan(consumer, { epoch: 'e1', provider: true });
-  const limited = clientOf((await consumer.real.addUser({ name: 'forwarder' })).kubeconfig);
+  const limited = clientOf((await consumer.server.addUser({ name: 'forwarder' })).kubeconfig);
   return {
     consumer,
     provider,
     limited,
     async stop() {
       await Promise.all([limited.close(), consumer.admin.close(), provider.admin.close()]);
-      await Promise.all([consumer.real.stop(), provider.real.stop()]);
+      await Promise.all([consumer.server.stop(), provider.server.stop()]);
     },
   };
 }
 
-async function startCluster(name: string): Promise<Cluster> {
-  const real = await startRealCluster({ name });
-  const admin = clientOf(real.kubeconfig);
+async function startCluster(kind: ServerKind, name: string): Promise<Cluster> {
+  const server = await kind.start(name);
+  const admin = clientOf(server.kubeconfig);
   // A fresh API server makes its namespaces a moment after it answers.
   const uid = await vi.waitFor(() => readClusterIdentity(admin), { timeout: 30_000, interval: 100 });
-  return { real, admin, uid };
+  return { server, admin, uid };
 }
 
 async function kbindCrds(): Promise<SentObject[]> {
@@ -182,7 +203,7 @@ const connected = (remoteClusterUID: string, secretVersion: string) => ({
 });
 
 async function writeConnection({ consumer, provider }: Pick<Pair, 'consumer' | 'provider'>): Promise<void> {
-  const data = { kubeconfig: Buffer.from(provider.real.kubeconfig).toString('base64') };
+  const data = { kubeconfig: Buffer.from(provider.server.kubeconfig).toString('base64') };
   await create(consumer.admin, resources.secrets, { metadata: SECRET, data });
   await create(consumer.admin, resources.connections, { metadata: EAST, spec: { kubeconfigSecretRef: SECRET } });
   await setStatus(consumer.admin, resources.connections, EAST, connected(provider.uid, 's1'));

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { startEmbeddedCluster } from '../../../lib/embedded/index.ts';
 import type { Forwarder } from '../../../lib/forwarder/forwarder.ts';
 import { createOpenProvider } from '../../../lib/forwarder/providers.ts';
 import type { KubeClient, WatchOptions } from '../../../lib/kube/types.ts';
@@ -14,6 +15,7 @@ import {
   plan,
   rbacDocuments,
   remove,
+  realServers,
   rotate,
   SECRET,
   setStatus,
@@ -23,6 +25,7 @@ import {
   widgets,
   WIDGETS,
   type Pair,
+  type ServerKind,
 } from './fixture.ts';
 
 const CONFLICT = { 'core.kbind.io/conflict': 'true' };
@@ -31,13 +34,19 @@ const widget = (name: string, labels: Record<string, string> = {}) => ({
   spec: { size: 1 },
 });
 
-describe.runIf(hasRealCluster())('forwarder between two real API servers', () => {
+const embeddedServers: ServerKind = {
+  name: 'embedded API servers',
+  rbac: false,
+  start: (name) => startEmbeddedCluster({ name }),
+};
+
+describe.each([embeddedServers, ...(hasRealCluster() ? [realServers] : [])])('forwarder between two $name', (kind) => {
   let pair: Pair;
   let running: Forwarder | undefined;
   let started = 0;
 
   beforeAll(async () => {
-    pair = await startPair();
+    pair = await startPair(kind);
   }, 180_000);
   afterEach(async () => {
     await running?.stop();
@@ -118,7 +127,7 @@ describe.runIf(hasRealCluster())('forwarder between two real API servers', () =>
     const sink = await standing({ client });
     await create(pair.consumer.admin, widgets, widget(name('before')));
     await expectKey(sink, 0, `instance default/${name('before')}`);
-    await pair.consumer.real.compact();
+    await pair.consumer.server.compact();
     stale = 1;
     await until(() => expect(sink.sweeps(WIDGETS)).toHaveLength(2));
     const sent = sink.sent.length;
@@ -166,7 +175,7 @@ describe.runIf(hasRealCluster())('forwarder between two real API servers', () =>
         return { ...provider, close: async () => ((used[number] = 'closed'), await provider.close?.()) };
       },
     });
-    const other = await pair.provider.real.addUser({ name: name('rotated'), groups: ['system:masters'] });
+    const other = await pair.provider.server.addUser({ name: name('rotated'), groups: ['system:masters'] });
     await rotate(pair, other.kubeconfig, name('s2'));
     await until(() => expect(sink.sweeps(WIDGETS)).toHaveLength(2));
     expect(used).toEqual(['closed', 'open']);
@@ -254,7 +263,7 @@ describe.runIf(hasRealCluster())('forwarder between two real API servers', () =>
   });
 
   it('a provider that is another cluster is not watched', async () => {
-    const impostor = clientOf(pair.consumer.real.kubeconfig);
+    const impostor = clientOf(pair.consumer.server.kubeconfig);
     let opened = 0;
     const requests: string[] = [];
     const { forwarder, sink } = await startForwarder(pair, {

@@ -76,10 +76,20 @@ const rows: readonly [string, WatchState, WatchInput, WatchState][] = [
     reset,
     { phase: 'resting', delayMs: 4000, next: { phase: 'listing', failures: MAX_RESUMES, connects: 0 } },
   ],
-  ['410 when connecting lists anew at once', connecting, gone, { phase: 'listing', failures: 1, connects: 0 }],
-  ['410 in a stream lists anew at once', streaming, gone, { phase: 'listing', failures: 1, connects: 1 }],
   [
-    'a second 410 in a row rests first',
+    '410 when resuming lists anew at once, also after a failure',
+    { ...connecting, gap: false, failures: 1 },
+    gone,
+    { phase: 'listing', failures: 2, connects: 0 },
+  ],
+  [
+    '410 in a stream lists anew at once',
+    { ...streaming, gap: false },
+    gone,
+    { phase: 'listing', failures: 1, connects: 1 },
+  ],
+  [
+    'a 410 for a version that was just listed rests first: no hot loop',
     { ...connecting, failures: 1 },
     gone,
     { phase: 'resting', delayMs: 2000, next: { phase: 'listing', failures: 2, connects: 0 } },

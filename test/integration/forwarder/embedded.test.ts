@@ -1,0 +1,133 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { startEmbeddedCluster, type EmbeddedCluster } from '../../../lib/embedded/index.ts';
+import type { Forwarder, ForwarderOptions } from '../../../lib/forwarder/forwarder.ts';
+import type { KubeClient } from '../../../lib/kube/types.ts';
+import { apiName, resources } from '../../../lib/model/api.ts';
+import type { RecordingSink } from '../../support/forwarder/recording-sink.ts';
+import {
+  create,
+  EAST,
+  remove,
+  rotate,
+  startForwarder,
+  startPair,
+  until,
+  widgets,
+  WIDGETS,
+  type Pair,
+} from './fixture.ts';
+
+const widget = (name: string) => ({ metadata: { namespace: 'default', name }, spec: { size: 1 } });
+
+/** What only an API server in this process can be made to do. */
+describe('forwarder and API servers that misbehave', () => {
+  const servers = new Map<string, EmbeddedCluster>();
+  let pair: Pair;
+  let running: Forwarder | undefined;
+
+  beforeAll(async () => {
+    pair = await startPair({
+      name: 'embedded',
+      rbac: false,
+      async start(name) {
+        const server = await startEmbeddedCluster({ name });
+        servers.set(name, server);
+        return server;
+      },
+    });
+  });
+  afterEach(async () => {
+    await running?.stop();
+  });
+  afterAll(() => pair.stop());
+
+  function server(name: 'consumer' | 'provider'): EmbeddedCluster {
+    const found = servers.get(name);
+    if (found === undefined) throw new Error(`no ${name}`);
+    return found;
+  }
+  async function standing(change: Partial<ForwarderOptions> = {}): Promise<RecordingSink> {
+    const { forwarder, sink } = await startForwarder(pair, change);
+    running = forwarder;
+    await until(() => expect(sink.sweeps(WIDGETS)).toHaveLength(1));
+    await until(() => expect(forwarder.ready()).toBe(true));
+    return sink;
+  }
+  function requestsOf(name: 'consumer' | 'provider'): { paths: string[]; end: () => void } {
+    const paths: string[] = [];
+    const end = server(name).onRequest((request) => void paths.push(JSON.stringify(request)));
+    return { paths, end };
+  }
+
+  it('a bookmark only advances a quiet watch: history that went before it is no gap', async () => {
+    const started: string[] = [];
+    const client: KubeClient = {
+      ...pair.limited,
+      watch(ref, options) {
+        if (apiName(ref) === WIDGETS) started.push(options.resourceVersion);
+        return pair.limited.watch(ref, options);
+      },
+    };
+    const sink = await standing({ client });
+    const sent = sink.sent.length;
+    const noise = await create(pair.consumer.admin, resources.namespaces, { metadata: { name: 'noise' } });
+    server('consumer').bookmark();
+    server('consumer').compact();
+    server('consumer').stopWatches();
+    await until(() => expect(started).toHaveLength(2));
+    expect(Number(started[1])).toBeGreaterThanOrEqual(Number(noise.metadata.resourceVersion));
+    await create(pair.consumer.admin, widgets, widget('after-end'));
+    await until(() => expect(sink.keys(sent)).toContain('instance default/after-end'));
+    expect(sink.keys(sent)).toEqual(['instance default/after-end']);
+  });
+
+  it('history that is gone is a gap: one sweep for the API, keys once for the control plane', async () => {
+    const sink = await standing();
+    const sent = sink.sent.length;
+    await create(pair.consumer.admin, resources.namespaces, { metadata: { name: 'more-noise' } });
+    server('consumer').compact();
+    server('consumer').stopWatches();
+    await until(() => expect(sink.sweeps(WIDGETS)).toHaveLength(2));
+    await until(() => expect(sink.keys(sent)).toContain('connection east'));
+  });
+
+  it('starts over 300 objects with a few requests and forwards none of them', async () => {
+    for (let index = 0; index < 300; index += 1) await create(pair.consumer.admin, widgets, widget(`many-${index}`));
+    const consumer = requestsOf('consumer');
+    const provider = requestsOf('provider');
+    const sink = await standing();
+    expect(sink.keys().filter((key) => key.startsWith('instance'))).toEqual([]);
+    expect(consumer.paths.length + provider.paths.length).toBeLessThan(50);
+    consumer.end();
+    provider.end();
+  });
+
+  it('a credential that is refused is read anew from the Secret', async () => {
+    const first = await server('provider').addUser({ name: 'first', auth: 'token', groups: ['system:masters'] });
+    await rotate(pair, first.kubeconfig, 'first');
+    const sink = await standing();
+    const second = await server('provider').addUser({ name: 'second', auth: 'token', groups: ['system:masters'] });
+    // The Connection controller has not noticed yet: secretVersion stays.
+    await rotate(pair, second.kubeconfig, 'first');
+    server('provider').removeUser('first');
+    server('provider').stopWatches();
+    const labels = { 'core.kbind.io/consumer-cluster-uid': pair.consumer.uid };
+    const copy = { metadata: { namespace: 'default', name: 'copy', labels }, spec: {} };
+    await create(pair.provider.admin, widgets, copy);
+    await until(() => expect(sink.keys()).toContain('instance default/copy'));
+    expect(sink.sweeps(WIDGETS)).toHaveLength(1);
+  });
+
+  it('asks nothing of a provider any more once its Connection is gone', async () => {
+    const sink = await standing();
+    const sent = sink.sent.length;
+    await remove(pair.consumer.admin, resources.connections, EAST);
+    await until(() => expect(sink.keys(sent)).toContain('connection east'));
+    const provider = requestsOf('provider');
+    server('provider').stopWatches();
+    await create(pair.consumer.admin, widgets, widget('still-watched'));
+    await until(() => expect(sink.keys(sent)).toContain('instance default/still-watched'));
+    expect(provider.paths).toEqual([]);
+    provider.end();
+  });
+});
