@@ -59,6 +59,18 @@ export interface SweepCursor {
   readonly provider?: string | null | undefined;
   /** The last key that was compared: both lists go on after it. */
   readonly after?: string | undefined;
+  /** What was counted of that API so far. */
+  readonly tally?: SweepTally | undefined;
+}
+
+/** What a pass over one API has counted; travels in the cursor of a sweep that goes on. */
+export interface SweepTally {
+  /** Instances that carry our finalizer. */
+  readonly finalizers: number;
+  /** Instances and synced ones, by the UID of the binding that covers them. */
+  readonly bindings: Readonly<Record<string, readonly [instances: number, synced: number]>>;
+  /** False once a part was seen without the provider: how many are synced is not known then. */
+  readonly bothSides: boolean;
 }
 
 /** Compare both sides of APIs and enqueue the keys that need work. Travels on work. */
