@@ -94,7 +94,7 @@ export function readServerlessFile(path: string, options: { readonly stage: stri
   const params = (self as { params?: { default?: Record<string, unknown> } } | null)?.params?.default ?? {};
   const resolved = resolveVariables(self, { self, folder, params, options: { stage: options.stage } });
   const parsed = fileShape.safeParse(resolved);
-  if (!parsed.success) throw new Error(`${path}: ${z.prettifyError(parsed.error)}`);
+  if (!parsed.success) throw new Error(`${path}: ${parsed.error.issues.map(describe).join('; ')}`);
   const file = parsed.data;
   return {
     service: file.service,
@@ -103,6 +103,12 @@ export function readServerlessFile(path: string, options: { readonly stage: stri
     functions: Object.entries(file.functions).map(([name, shape]) => declaredFunction(name, shape, file, folder)),
     queues: declaredQueues(file),
   };
+}
+
+/** Where it is wrong and why, on one line. */
+function describe(issue: z.core.$ZodIssue): string {
+  const why = issue.code === 'unrecognized_keys' ? `unknown ${issue.keys.join(', ')}` : issue.message;
+  return `${issue.path.join('.')}: ${why}`;
 }
 
 function declaredFunction(
