@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Dispatcher } from 'undici';
 import { instant, type Clock, type Instant } from '../model/clock.ts';
-import { KbindError } from '../model/errors.ts';
+import type { KbindError } from '../model/errors.ts';
 import { timeoutFor } from './belief.ts';
 import { readBody, TooLarge } from './body.ts';
 import { parseJson } from './json.ts';
 import { withQuery, type Query } from './paths.ts';
 import { beforeSending } from './queue-guard.ts';
-import { detailsOf, refusalError, type Asked } from './status.ts';
+import { refusalError, requestError, type Asked } from './status.ts';
 import type { ConnectionTarget } from './target.ts';
 import { isRetryable, networkError, type Transport } from './transport.ts';
 import type { Belief } from './types.ts';
@@ -126,7 +126,7 @@ export class Exchange {
     this.#noteDate(response.headers['date']);
     await this.#refuse(response, asked);
     const body = await readBody(response.body, call.maxBytes);
-    return { json: parseAnswer(body), bytes: body.byteLength };
+    return { json: parseAnswer(body, asked), bytes: body.byteLength };
   }
 
   async #requestOptions(call: Call): Promise<Dispatcher.RequestOptions> {
@@ -173,7 +173,7 @@ export class Exchange {
     const problem = headProblem(headers);
     if (problem === undefined) return;
     response.body.on('error', () => undefined).destroy();
-    throw new KbindError('unavailable', `${asked.verb}: ${problem}`, { ...detailsOf(asked), status: statusCode });
+    throw requestError('unavailable', asked, problem);
   }
 
   #noteDate(header: string | string[] | undefined): void {
@@ -198,7 +198,7 @@ export class Exchange {
 
   #toError(error: unknown, asked: Asked, signal: AbortSignal | undefined): KbindError {
     if (error instanceof TooLarge) {
-      return new KbindError('invalid', `${asked.verb}: the answer is too large`, detailsOf(asked), error);
+      return requestError('invalid', asked, 'the answer is too large');
     }
     const aborted = (this.#options.signal?.aborted ?? false) || (signal?.aborted ?? false);
     return networkError(error, asked, aborted);
@@ -216,10 +216,11 @@ function headProblem(headers: Dispatcher.ResponseData['headers']): string | unde
   return encoding === undefined || encoding === 'identity' ? undefined : 'the answer is compressed unasked';
 }
 
-function parseAnswer(body: Uint8Array): unknown {
+function parseAnswer(body: Uint8Array, asked: Asked): unknown {
   try {
     return parseJson(body);
-  } catch (error) {
-    throw new KbindError('unavailable', 'the answer is no JSON', {}, error instanceof SyntaxError ? undefined : error);
+  } catch {
+    // The parser's words quote the body.
+    throw requestError('unavailable', asked, 'the answer is no JSON');
   }
 }

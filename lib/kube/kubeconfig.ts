@@ -74,7 +74,7 @@ export function parseForeignKubeconfig(kubeconfig: string, egress: Egress): Conn
 function parseYaml(kubeconfig: string): unknown {
   if (kubeconfig.trim() === '') return refuse('it', 'is empty');
   if (Buffer.byteLength(kubeconfig) > MAX_BYTES) return refuse('it', `is larger than ${MAX_BYTES / 1024} KiB`);
-  const document = parseDocument(kubeconfig, { schema: 'core', uniqueKeys: true, logLevel: 'silent' });
+  const document = parseDocument(kubeconfig, { schema: 'core', uniqueKeys: true, logLevel: 'error' });
   const problem = document.errors[0] ?? document.warnings[0];
   // The code of a YAML error only: its message quotes the text.
   if (problem !== undefined)

@@ -1,15 +1,14 @@
 import type { KubeObject, MetaObject, ObjectKey, ObjectMeta, ResourceRef } from '../model/api.ts';
-import { KbindError } from '../model/errors.ts';
+import type { KbindError } from '../model/errors.ts';
 import { apiVersionOf } from './paths.ts';
-import { detailsOf, type Asked } from './status.ts';
+import { requestError, type Asked } from './status.ts';
 import type { ListPage } from './types.ts';
 
 const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** What says 200 and is not what was asked for is no answer: a proxy's page, another server. */
-const noAnswer = (asked: Asked, problem: string): KbindError =>
-  new KbindError('unavailable', `${asked.verb}: ${problem}`, detailsOf(asked));
+const noAnswer = (asked: Asked, problem: string): KbindError => requestError('unavailable', asked, problem);
 
 /** An answered object. Throws class `unavailable` for anything else, an object of another name included. */
 export function toObject(value: unknown, asked: Asked & { readonly key?: ObjectKey | undefined }): KubeObject {
@@ -40,7 +39,8 @@ type PageHead = Pick<ListPage<never>, 'resourceVersion' | 'continue' | 'remainin
 /** A list's items as they came, with what its metadata says. Throws class `unavailable` for what is no list. */
 export function toList(value: unknown, asked: Asked): PageHead & { readonly items: readonly unknown[] } {
   const metadata = isMap(value) ? value['metadata'] : undefined;
-  const items = isMap(value) ? (value['items'] ?? []) : undefined;
+  // An empty list of Go's may be null, but it is never left out: what has no items is no list, and not an empty one.
+  const items = isMap(value) && 'items' in value ? (value['items'] ?? []) : undefined;
   if (!isMap(metadata) || !Array.isArray(items) || typeof metadata['resourceVersion'] !== 'string') {
     throw noAnswer(asked, 'the answer is no list');
   }

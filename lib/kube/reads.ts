@@ -3,7 +3,7 @@ import { isError, KbindError } from '../model/errors.ts';
 import type { Answer, Call, Exchange } from './exchange.ts';
 import { toItem, toList, toMetadata, toObject } from './objects.ts';
 import { collectionPath, objectPath } from './paths.ts';
-import { detailsOf, type Asked } from './status.ts';
+import { requestError, type Asked } from './status.ts';
 import type { KubeReads, ListOptions, ListPage, ReadOptions } from './types.ts';
 import { watch } from './watch.ts';
 
@@ -126,7 +126,7 @@ async function allPages<T>(lister: Lister<T>, ref: ResourceRef, selection: ListO
     for (const item of page.items) items.push(item);
     bytes += page.bytes;
     if (page.continue === token) {
-      throw new KbindError('unavailable', 'list: the server repeats a page', detailsOf({ verb: 'list', ref }));
+      throw requestError('unavailable', { verb: 'list', ref }, 'the server repeats a page');
     }
     token = page.continue;
   }

@@ -95,11 +95,14 @@ function parseBody(body: string): Status | undefined {
   }
 }
 
+/** Only HTTP's own form: Date.parse takes nearly anything for a date. */
+const httpDate = (text: string): number => (/^[A-Z][a-z]{2,8},? .*GMT$/.test(text) ? Date.parse(text) : Number.NaN);
+
 /** Seconds of a Retry-After header, in either of its forms. */
 export function retryAfterSeconds(header: string | undefined, nowMs: number): number | undefined {
   if (header === undefined) return undefined;
   const text = header.trim();
-  const seconds = /^\d{1,9}$/.test(text) ? Number(text) : (Date.parse(text) - nowMs) / 1000;
+  const seconds = /^\d{1,9}$/.test(text) ? Number(text) : (httpDate(text) - nowMs) / 1000;
   return Number.isFinite(seconds) ? Math.min(Math.max(0, Math.ceil(seconds)), MAX_RETRY_AFTER_SECONDS) : undefined;
 }
 
@@ -193,6 +196,12 @@ export const detailsOf = ({ verb, ref, key, side }: Asked): ErrorDetails => ({
   side,
 });
 
+/** An error of a request, with what was asked and what is wrong, in our own words. */
+export function requestError(errorClass: ErrorClass, asked: Asked, problem: string, cause?: unknown): KbindError {
+  const details = detailsOf(asked);
+  return new KbindError(errorClass, `${describeTarget(details)}: ${problem}`, details, cause);
+}
+
 interface Judged {
   readonly code: number;
   readonly status: Status | undefined;
@@ -228,8 +237,6 @@ export function refusalError({ status, body, retryAfter }: Refusal, asked: Asked
 /** The Status of an ERROR event in a watch stream as one of our errors; anything else there is a broken stream. */
 export function streamError(value: unknown, asked: Asked): KbindError {
   const status = parseStatus(value);
-  if (status === undefined) {
-    return new KbindError('unavailable', 'watch: an ERROR event without a Status', detailsOf(asked));
-  }
+  if (status === undefined) return requestError('unavailable', asked, 'an ERROR event without a Status');
   return toError({ code: status.code ?? 500, status, text: '' }, asked);
 }

@@ -1,7 +1,7 @@
 import { Pool, buildConnector, type Dispatcher } from 'undici';
-import { describeTarget, KbindError, type ErrorClass } from '../model/errors.ts';
+import { KbindError, type ErrorClass } from '../model/errors.ts';
 import { checkHost, guardedLookup, refusedAddress, refusedRange, type Egress } from './egress.ts';
-import { detailsOf, type Asked } from './status.ts';
+import { requestError, type Asked } from './status.ts';
 import type { ConnectionTarget } from './target.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -118,13 +118,7 @@ export function networkError(error: unknown, asked: Asked, aborted: boolean): Kb
   const code = codeOf(error);
   const errorClass: ErrorClass = aborted ? 'aborted' : isInternal(code) ? 'internal' : 'unavailable';
   const name = code === '' && error instanceof Error ? error.name : code;
-  const details = detailsOf(asked);
-  return new KbindError(
-    errorClass,
-    `${describeTarget(details)}: ${aborted ? 'aborted' : `no answer (${name})`}`,
-    details,
-    error,
-  );
+  return requestError(errorClass, asked, aborted ? 'aborted' : `no answer (${name})`, error);
 }
 
 /** Codes for arguments that we built wrongly. */

@@ -1,11 +1,10 @@
 import type { ResourceRef } from '../model/api.ts';
-import { KbindError } from '../model/errors.ts';
 import type { Exchange } from './exchange.ts';
 import { parseJson } from './json.ts';
 import { splitLines } from './lines.ts';
 import { bookmarkVersion, toItem, toMetadata } from './objects.ts';
 import { collectionPath } from './paths.ts';
-import { detailsOf, streamError, type Asked } from './status.ts';
+import { requestError, streamError, type Asked } from './status.ts';
 import type { WatchEvent, WatchOptions } from './types.ts';
 
 /** API servers send a bookmark a minute: three missed ones are a dead stream. */
@@ -67,7 +66,7 @@ function toEvent(line: Uint8Array, { ref, metadataOnly, asked }: Reading): Watch
     case 'ERROR':
       throw streamError(object, asked);
     default:
-      throw new KbindError('unavailable', 'watch: an event of an unknown type', detailsOf(asked));
+      throw requestError('unavailable', asked, 'an event of an unknown type');
   }
 }
 
@@ -78,5 +77,5 @@ function parseLine(line: Uint8Array, asked: Asked): { readonly type?: unknown; r
   } catch {
     // told below, without the words of the parser: they quote the line
   }
-  throw new KbindError('unavailable', 'watch: a line that is no event', detailsOf(asked));
+  throw requestError('unavailable', asked, 'a line that is no event');
 }

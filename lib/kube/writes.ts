@@ -1,12 +1,12 @@
 import type { KubeObject, ObjectKey, ResourceRef } from '../model/api.ts';
-import { describeTarget, isError, KbindError } from '../model/errors.ts';
+import { isError, KbindError } from '../model/errors.ts';
 import { FIELD_MANAGER } from '../model/markers.ts';
 import type { Call, Exchange } from './exchange.ts';
 import { printForApply, printJson } from './json.ts';
 import { toObject } from './objects.ts';
 import { collectionPath, objectPath, type Query } from './paths.ts';
 import { getObject, MAX_OBJECT_BYTES } from './reads.ts';
-import { detailsOf } from './status.ts';
+import { requestError } from './status.ts';
 import type { JsonPatchOperation, KubeWrites, ReadVersion, SentObject, WriteOptions } from './types.ts';
 
 const APPLY = 'application/apply-patch+yaml';
@@ -23,7 +23,7 @@ export function createWrites(exchange: Exchange): KubeWrites {
   const write = (target: Target, call: Partial<Call>, options?: WriteOptions): Promise<KubeObject> =>
     sendWrite(exchange, target, { call, options });
   return {
-    create: (ref, object, options) => {
+    create: async (ref, object, options) => {
       const { namespace, name = '' } = object.metadata;
       const target = { verb: 'create', ref, key: { namespace, name } };
       const query = { ...queryOf(options), ...strictQuery(options) };
@@ -33,19 +33,19 @@ export function createWrites(exchange: Exchange): KubeWrites {
         options,
       );
     },
-    apply: (ref, object, read, options) => {
+    apply: async (ref, object, read, options) => {
       const target = { verb: 'apply', ref, key: keyOfSent(object) };
       const { uid, resourceVersion } = complete(read, target);
       const body = printForApply({ ...object, metadata: { ...object.metadata, uid, resourceVersion } });
       const query = { ...queryOf(options), ...strictQuery(options), force: true };
       return guarded(write(target, { method: 'PATCH', contentType: APPLY, query, body }, options));
     },
-    update: (ref, object, options) => {
+    update: async (ref, object, options) => {
       const target = { verb: 'update', ref, key: keyOfSent(object) };
       complete(object.metadata, target);
       return guarded(write(target, { method: 'PUT', query: queryOf(options), body: printJson(object) }, options));
     },
-    patch: (ref, key, change, options) => {
+    patch: async (ref, key, change, options) => {
       const target = { verb: 'patch', ref, key };
       const body = printJson([...guardsOf(change.read, target), ...change.operations]);
       const path = objectPath(ref, key, change.subresource);
@@ -55,7 +55,7 @@ export function createWrites(exchange: Exchange): KubeWrites {
       const look = { target, uid: change.read.uid, signal: options?.signal };
       return guarded(orWithoutSubresource(exchange, look, sent));
     },
-    delete: (ref, key, read, options) => sendDelete(exchange, { verb: 'delete', ref, key }, { read, options }),
+    delete: async (ref, key, read, options) => sendDelete(exchange, { verb: 'delete', ref, key }, { read, options }),
   };
 }
 
@@ -102,8 +102,7 @@ async function orWithoutSubresource(
     if (!isError(error, 'absent')) throw error;
     const { metadata } = await getObject(exchange, { ref: target.ref, key: target.key }, { signal });
     if (metadata.uid !== uid) throw error;
-    const { details } = error;
-    throw new KbindError('unserved', `${describeTarget(details)}: the API has no such subresource`, details, error);
+    throw requestError('unserved', target, 'the API has no such subresource', error);
   }
 }
 
@@ -143,7 +142,7 @@ const strictQuery = (options: { readonly strict?: boolean } | undefined): Query 
 function complete(read: Partial<ReadVersion>, target: Target): ReadVersion {
   const { uid, resourceVersion } = read;
   if (uid === undefined || uid === '' || resourceVersion === undefined || resourceVersion === '') {
-    throw new KbindError('internal', `${target.verb}: a write without uid and resourceVersion`, detailsOf(target));
+    throw requestError('internal', target, 'a write without uid and resourceVersion');
   }
   return { uid, resourceVersion };
 }
