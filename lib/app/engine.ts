@@ -81,8 +81,7 @@ async function findCluster(engine: Engine, uid: string): Promise<FleetCluster | 
 const isResult = (found: FleetCluster | Result): found is Result => 'type' in found;
 
 /** Instances come by the thousand; of the others there are few, and they are what finds out that a provider is back. */
-const isGuarded = ({ request }: Task): boolean =>
-  request.type === 'sweep' || (request.type === 'reconcile' && request.controller === 'instance');
+const isGuarded = ({ request }: Task): boolean => request.type === 'reconcile' && request.controller === 'instance';
 
 /**
  * Does a piece of work in the world of its cluster. Never throws: what goes wrong is the result.

@@ -72,6 +72,16 @@ const dueSchema = z.strictObject({
   delaySeconds: seconds,
 });
 
+/** Counts of one API so far. */
+const tally = z.strictObject({
+  finalizers: z.int().check(z.nonnegative()),
+  bindings: z.record(
+    z.string().check(z.maxLength(128)),
+    z.tuple([z.int().check(z.nonnegative()), z.int().check(z.nonnegative())]),
+  ),
+  bothSides: z.boolean(),
+});
+
 export const sweepSchema = z.strictObject({
   v: z.literal(1),
   type: z.literal('sweep'),
@@ -81,11 +91,12 @@ export const sweepSchema = z.strictObject({
   id: changeId,
   retry: z.boolean(),
   cursor: z.optional(
-    z.looseObject({
+    z.strictObject({
       api: apiNameText,
       consumer: z.optional(z.nullable(cursorText)),
       provider: z.optional(z.nullable(cursorText)),
       after: z.optional(cursorText),
+      tally: z.optional(tally),
     }),
   ),
   attempt: z.optional(count),

@@ -1,0 +1,9 @@
+import middy from '@middy/core';
+import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import { appFromEnvironment } from '../lib/app/from-environment.ts';
+
+/** Reconciles Connections, bindings and managed CRDs; records forwarders' heartbeats. */
+export const handler = middy<SQSEvent, SQSBatchResponse>({
+  // middy would answer in the handler's place while reconciles still run; the batch loop keeps the time.
+  timeoutEarlyInMillis: 0,
+}).handler((event, context) => appFromEnvironment().handlers.control(event, context));
