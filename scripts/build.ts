@@ -10,7 +10,7 @@ import { zip } from './zip.ts';
  */
 const root = join(import.meta.dirname, '..');
 const out = join(root, '.build');
-const FORWARDER_ENTRY = join(root, 'lib', 'forwarder', 'main.ts');
+const FORWARDER_ENTRY = join(root, 'lib', 'app', 'forwarder-main.ts');
 
 /** Bundled CommonJS packages call `require` for Node's own modules, which ESM does not have. */
 const BANNER =
