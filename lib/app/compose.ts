@@ -57,7 +57,7 @@ export interface App {
 export function compose(config: Config, overrides: Overrides = {}): App {
   const clock = overrides.clock ?? systemClock;
   const log = overrides.log ?? createLogger(config);
-  const sqs = new SQSClient(config.region === undefined ? {} : { region: config.region });
+  const sqs = createSqsClient(config);
   const queues = overrides.queues ?? createSqsQueues(sqs, config.queueUrls);
   const registry = overrides.registry ?? directoryRegistry(config, clock);
   const { allowLoopback } = config;
@@ -95,6 +95,14 @@ export function compose(config: Config, overrides: Overrides = {}): App {
       sqs.destroy();
     },
   };
+}
+
+/** The SDK finds credentials, and what is not configured, by its own rules. */
+function createSqsClient({ region, sqsEndpoint }: Config): SQSClient {
+  return new SQSClient({
+    ...(region === undefined ? {} : { region }),
+    ...(sqsEndpoint === undefined ? {} : { endpoint: sqsEndpoint }),
+  });
 }
 
 function directoryRegistry({ fleetDir, allowLoopback }: Config, clock: Clock): FleetRegistry {

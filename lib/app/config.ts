@@ -15,6 +15,8 @@ export interface Config {
   readonly allowLoopback: boolean;
   /** AWS region of the queues; the SDK's own search when absent. */
   readonly region: string | undefined;
+  /** Where SQS is, if not at AWS: the emulator of a local run. Queue URLs name its queues, not its address. */
+  readonly sqsEndpoint: string | undefined;
   readonly installation: string;
   readonly stage: string;
   readonly logLevel: (typeof logLevels)[number];
@@ -37,6 +39,7 @@ const environmentSchema = z.object({
   FLEET_DIR: text,
   ALLOW_LOOPBACK: z._default(z.enum(['true', 'false']), 'false'),
   AWS_REGION: z.optional(text),
+  AWS_ENDPOINT_URL_SQS: z.optional(url),
   INSTALLATION: label,
   STAGE: label,
   LOG_LEVEL: z._default(z.enum(logLevels), 'INFO'),
@@ -73,6 +76,7 @@ export function readConfig(environment: Environment = process.env): Config {
     fleetDir: values.FLEET_DIR,
     allowLoopback: values.ALLOW_LOOPBACK === 'true',
     region: values.AWS_REGION,
+    sqsEndpoint: values.AWS_ENDPOINT_URL_SQS,
     installation: values.INSTALLATION,
     stage: values.STAGE,
     logLevel: values.LOG_LEVEL,

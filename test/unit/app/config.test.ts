@@ -25,6 +25,7 @@ describe('configuration', () => {
       fleetDir: '/fleet',
       allowLoopback: false,
       region: undefined,
+      sqsEndpoint: undefined,
       installation: 'kbind',
       stage: 'dev',
       logLevel: 'INFO',
