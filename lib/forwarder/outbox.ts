@@ -87,7 +87,7 @@ export class Outbox {
     }
   }
 
-  /** True when the queue took all of it. */
+  /** True when the queue took any of it: it is there, and what it refused comes last. */
   async #deliver(taken: Taken): Promise<boolean> {
     const { sink, metrics, log } = this.#options;
     const { queue, batch } = taken;
@@ -99,7 +99,7 @@ export class Outbox {
     this.#pending.settle(taken, failed);
     metrics.forwarded.inc({ queue }, batch.length - failed.length);
     metrics.sendFailures.inc({ queue }, failed.length);
-    return failed.length === 0;
+    return failed.length < batch.length;
   }
 
   async #rest(failures: number): Promise<void> {

@@ -12,6 +12,9 @@ export interface SqsSinkOptions {
   readonly log: Logger;
 }
 
+/** How long one batch may take, its own retries included. */
+const SEND_TIMEOUT_MS = 20_000;
+
 /** The sink that puts messages on Amazon SQS, with the groups and deduplication ids of lib/queue. */
 export function createSqsSink({ client, urls, log }: SqsSinkOptions): Sink {
   return {
@@ -21,7 +24,9 @@ export function createSqsSink({ client, urls, log }: SqsSinkOptions): Sink {
       if (queue === undefined || entries.length === 0) return [];
       const command = new SendMessageBatchCommand({ QueueUrl: urls[queue], Entries: entries });
       try {
-        const { Successful, Failed } = await client.send(command, { abortSignal: signal });
+        // The SDK waits for ever by itself, and a lane of the outbox with it.
+        const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(SEND_TIMEOUT_MS)]);
+        const { Successful, Failed } = await client.send(command, { abortSignal });
         for (const { Code } of Failed ?? []) log.warn('queue refused a message', { queue, code: Code });
         // Fail closed: what is not named as taken was not taken.
         const taken = new Set(Successful?.map(({ Id }) => Id));

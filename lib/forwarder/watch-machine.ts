@@ -52,6 +52,8 @@ export const firstState: WatchState = { phase: 'listing', failures: 0, connects:
 export const MAX_RESUMES = 3;
 const FIRST_DELAY_MS = 1_000;
 const MAX_DELAY_MS = 30_000;
+/** An API that is not served is usually about to be: its CRD was just installed, or is being replaced. */
+const MAX_UNSERVED_DELAY_MS = 5_000;
 /** The longest that a server's Retry-After is honoured. */
 const MAX_RETRY_AFTER_MS = 900_000;
 const JITTER = 0.2;
@@ -97,18 +99,15 @@ function whileStreaming(state: Positioned<'streaming'>, input: WatchInput, chanc
   }
 }
 
+type Failed = Extract<WatchInput, { readonly type: 'failed' }>;
 type Working = Exclude<WatchState, Resting | { readonly phase: 'stopped' }>;
 
-function afterFailure(
-  state: Working,
-  input: Extract<WatchInput, { readonly type: 'failed' }>,
-  chance: number,
-): WatchState {
+function afterFailure(state: Working, input: Failed, chance: number): WatchState {
   const failures = state.failures + 1;
   const relist: Working = { phase: 'listing', failures, connects: state.connects };
   // A 410 for a version that was good once is ordinary; for one that was just listed it must not become a hot loop.
   if (input.errorClass === 'expired' && state.phase !== 'listing' && !state.gap) return relist;
-  const delayMs = restMs(failures, input.retryAfterSeconds, chance);
+  const delayMs = restMs(failures, input, chance);
   return { phase: 'resting', delayMs, next: mustRelist(state, input.errorClass) ? relist : resume(state, failures) };
 }
 
@@ -127,8 +126,9 @@ function resume(state: Working, failures: number): Working {
 }
 
 /** 1 s doubling to 30 s, ± 20 %; a longer Retry-After wins. */
-function restMs(failures: number, retryAfterSeconds: number | undefined, chance: number): number {
-  const doubled = Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), MAX_DELAY_MS);
+function restMs(failures: number, { errorClass, retryAfterSeconds }: Failed, chance: number): number {
+  const most = errorClass === 'unserved' ? MAX_UNSERVED_DELAY_MS : MAX_DELAY_MS;
+  const doubled = Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), most);
   const spread = Math.round(doubled * (1 - JITTER + 2 * JITTER * chance));
   return Math.max(spread, Math.min((retryAfterSeconds ?? 0) * 1000, MAX_RETRY_AFTER_MS));
 }

@@ -1,9 +1,11 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { startEmbeddedCluster, type EmbeddedCluster } from '../../../lib/embedded/index.ts';
 import type { Forwarder, ForwarderOptions } from '../../../lib/forwarder/forwarder.ts';
 import type { KubeClient } from '../../../lib/kube/types.ts';
 import { apiName, resources } from '../../../lib/model/api.ts';
-import type { RecordingSink } from '../../support/forwarder/recording-sink.ts';
+import type { Outgoing } from '../../../lib/forwarder/sink.ts';
+import { RecordingSink } from '../../support/forwarder/recording-sink.ts';
 import {
   create,
   EAST,
@@ -18,6 +20,21 @@ import {
 } from './fixture.ts';
 
 const widget = (name: string) => ({ metadata: { namespace: 'default', name }, spec: { size: 1 } });
+
+const LATENCY_MS = 20;
+
+/** As slow as a queue over a network, so that batches form; takes every message but the first of each. */
+class FlakySink extends RecordingSink {
+  partial = 0;
+
+  override async send(batch: readonly Outgoing[]): Promise<readonly number[]> {
+    await delay(LATENCY_MS);
+    if (batch.length < 2) return super.send(batch);
+    this.partial += 1;
+    await super.send(batch.slice(1));
+    return [0];
+  }
+}
 
 /** What only an API server in this process can be made to do. */
 describe('forwarder and API servers that misbehave', () => {
@@ -46,8 +63,9 @@ describe('forwarder and API servers that misbehave', () => {
     if (found === undefined) throw new Error(`no ${name}`);
     return found;
   }
-  async function standing(change: Partial<ForwarderOptions> = {}): Promise<RecordingSink> {
-    const { forwarder, sink } = await startForwarder(pair, change);
+  async function standing(change: Partial<ForwarderOptions> = {}, own?: RecordingSink): Promise<RecordingSink> {
+    const { forwarder, sink: made } = await startForwarder(pair, change);
+    const sink = own ?? made;
     running = forwarder;
     await until(() => expect(sink.sweeps(WIDGETS)).toHaveLength(1));
     await until(() => expect(forwarder.ready()).toBe(true));
@@ -89,6 +107,21 @@ describe('forwarder and API servers that misbehave', () => {
     server('consumer').stopWatches();
     await until(() => expect(sink.sweeps(WIDGETS)).toHaveLength(2));
     await until(() => expect(sink.keys(sent)).toContain('connection east'));
+  });
+
+  it('loses no change while streams break and the queue takes only a part', async () => {
+    const sink = new FlakySink();
+    await standing({ sink }, sink);
+    const newest = new Map<string, string>();
+    for (let index = 0; index < 120; index += 1) {
+      const { metadata } = await create(pair.consumer.admin, widgets, widget(`flaky-${index}`));
+      newest.set(metadata.name, `${metadata.uid}/${metadata.resourceVersion}`);
+      if (index % 40 === 20) server('consumer').stopWatches();
+    }
+    const delivered = () => new Set(sink.sent.map(({ change }) => change));
+    await until(() => expect([...newest.values()].filter((change) => !delivered().has(change))).toEqual([]));
+    expect(sink.partial).toBeGreaterThan(0);
+    expect(sink.sweeps(WIDGETS)).toHaveLength(1);
   });
 
   it('starts over 300 objects with a few requests and forwards none of them', async () => {

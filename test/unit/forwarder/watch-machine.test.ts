@@ -118,6 +118,12 @@ const rows: readonly [string, WatchState, WatchInput, WatchState][] = [
     reset,
     { phase: 'resting', delayMs: 30_000, next: { ...listing, failures: 41 } },
   ],
+  [
+    'an API that is not served is looked for every 5 s',
+    { ...listing, failures: 40 },
+    { type: 'failed', errorClass: 'unserved' },
+    { phase: 'resting', delayMs: 5_000, next: { ...listing, failures: 41 } },
+  ],
   ['goes on after the rest', { phase: 'resting', delayMs: 1, next: listing }, { type: 'rested' }, listing],
   ['stops while it rests', { phase: 'resting', delayMs: 1, next: listing }, { type: 'stop' }, { phase: 'stopped' }],
   ['stops while it streams', streaming, { type: 'stop' }, { phase: 'stopped' }],

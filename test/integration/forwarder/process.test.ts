@@ -1,0 +1,113 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startFauxqs, type FauxqsServer } from 'fauxqs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startEmbeddedCluster } from '../../../lib/embedded/index.ts';
+import { parseMessage } from '../../../lib/queue/codec.ts';
+import { create, startPair, until, widgets, WIDGETS, type Pair } from './fixture.ts';
+
+const MAIN = join(import.meta.dirname, '../../../lib/app/forwarder-main.ts');
+const REGION = 'us-east-1';
+const FIFO = { FifoQueue: 'true' };
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+/** The process that the image runs, on queues of an emulator. */
+describe('forwarder process', () => {
+  let pair: Pair;
+  let queues: FauxqsServer;
+  let folder: string;
+  let port: number;
+  let environment: NodeJS.ProcessEnv;
+
+  beforeAll(async () => {
+    pair = await startPair({ name: 'embedded', rbac: false, start: (name) => startEmbeddedCluster({ name }) });
+    queues = await startFauxqs({ port: 0, logger: false, defaultRegion: REGION });
+    for (const name of ['control.fifo', 'instances.fifo'])
+      queues.createQueue(name, { region: REGION, attributes: FIFO });
+    queues.createQueue('work', { region: REGION });
+    folder = await mkdtemp(join(tmpdir(), 'kbind-forwarder-'));
+    const kubeconfig = join(folder, 'kubeconfig');
+    await writeFile(kubeconfig, pair.consumer.server.kubeconfig);
+    port = await freePort();
+    const url = (name: string) => `http://127.0.0.1:${queues.port}/000000000000/${name}`;
+    environment = {
+      PATH: process.env['PATH'],
+      CONTROL_QUEUE_URL: url('control.fifo'),
+      INSTANCES_QUEUE_URL: url('instances.fifo'),
+      WORK_QUEUE_URL: url('work'),
+      KUBECONFIG: kubeconfig,
+      ALLOW_LOOPBACK: 'true',
+      PORT: String(port),
+      LOG_LEVEL: 'WARN',
+      AWS_REGION: REGION,
+      AWS_ENDPOINT_URL: `http://127.0.0.1:${queues.port}`,
+      AWS_ACCESS_KEY_ID: 'test',
+      AWS_SECRET_ACCESS_KEY: 'test',
+    };
+  });
+  afterAll(async () => {
+    await Promise.all([queues.stop(), pair.stop(), rm(folder, { recursive: true })]);
+  });
+
+  function start(change: NodeJS.ProcessEnv = {}): {
+    child: ChildProcess;
+    output: () => string;
+    ended: Promise<unknown[]>;
+  } {
+    const child = spawn(process.execPath, [MAIN], {
+      env: { ...environment, ...change },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr])
+      stream?.on('data', (data: Buffer) => (output += data.toString()));
+    return { child, output: () => output, ended: once(child, 'exit') };
+  }
+
+  const bodies = (queue: string) =>
+    (queues.inspectQueue(queue)?.messages.ready ?? []).map(({ body }) => parseMessage(body));
+  const status = async (path: string): Promise<number> => (await fetch(`http://127.0.0.1:${port}${path}`)).status;
+
+  it('turns ready, sends, and delivers what it holds when it is told to end', async () => {
+    const { child, output, ended } = start();
+    await until(async () => expect(await status('/readyz')).toBe(200));
+    expect(await status('/healthz')).toBe(200);
+    await until(() =>
+      expect(bodies('work')).toContainEqual(expect.objectContaining({ type: 'sweep', apis: [WIDGETS] })),
+    );
+    await create(pair.consumer.admin, widgets, { metadata: { namespace: 'default', name: 'a' }, spec: {} });
+    await until(() =>
+      expect(bodies('instances.fifo')).toContainEqual(expect.objectContaining({ api: WIDGETS, name: 'a' })),
+    );
+    expect(bodies('control.fifo')).toContainEqual(expect.objectContaining({ controller: 'connection', name: 'east' }));
+    expect(bodies('control.fifo')).toContainEqual(
+      expect.objectContaining({ type: 'heartbeat', cluster: pair.consumer.uid }),
+    );
+    child.kill('SIGTERM');
+    expect(await ended).toEqual([0, null]);
+    expect(output()).not.toContain(pair.provider.server.kubeconfig.slice(0, 40));
+  });
+
+  it('says in one line what is wrong with its configuration', async () => {
+    const { output, ended } = start({ WORK_QUEUE_URL: undefined, PORT: 'http' });
+    expect(await ended).toEqual([1, null]);
+    expect(output().trim()).toBe('kbind-forwarder: configuration: WORK_QUEUE_URL is not set; PORT: must be a port');
+  });
+
+  it('says in one line that a kubeconfig cannot be read', async () => {
+    const { output, ended } = start({ KUBECONFIG: join(folder, 'missing') });
+    expect(await ended).toEqual([1, null]);
+    expect(output().trim()).toBe('kbind-forwarder: kubeconfig: cannot be read (ENOENT)');
+  });
+});
