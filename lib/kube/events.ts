@@ -73,20 +73,20 @@ function remember(written: Map<string, number>, name: string, nowMs: number): vo
 }
 
 function eventKey({ object, type, reason, message }: Occasion): ObjectKey {
-  const { namespace = 'default', name, uid } = object.metadata;
-  const hash = createHash('sha256')
-    .update(JSON.stringify([uid, type, reason, message]))
-    .digest('hex')
-    .slice(0, 16);
-  const part = name
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9.-]/g, '-')
-    .slice(0, MAX_NAME_PART);
-  return {
-    namespace: namespace === '' ? 'default' : namespace,
-    name: `${part.replaceAll(/^[.-]+|[.-]+$/g, '')}.${hash}`,
-  };
+  const { namespace = '', name, uid } = object.metadata;
+  const news = JSON.stringify([uid, type, reason, message]);
+  const hash = createHash('sha256').update(news).digest('hex').slice(0, 16);
+  return { namespace: namespace === '' ? 'default' : namespace, name: [...labelsOf(name), hash].join('.') };
 }
+
+/** The DNS labels that an object's name gives; some kinds have names that are none. */
+const labelsOf = (name: string): string[] =>
+  name
+    .toLowerCase()
+    .slice(0, MAX_NAME_PART)
+    .split(/[^a-z0-9-]+/)
+    .map((label) => label.replaceAll(/^-+|-+$/g, ''))
+    .filter((label) => label !== '');
 
 interface Writing {
   readonly key: ObjectKey;

@@ -99,7 +99,7 @@ function check<T extends z.core.$ZodType>(schema: T, value: unknown, path: strin
 
 function problemOf(issue: z.core.$ZodIssue | undefined, field: string): string {
   if (field.endsWith('insecure-skip-tls-verify')) return 'is not allowed';
-  if (issue?.code === 'invalid_type') return `is missing or not a ${issue.expected}`;
+  if (issue?.code === 'invalid_type') return `is missing or no ${issue.expected}`;
   return issue?.code === 'too_small' ? 'is empty' : 'is not valid';
 }
 

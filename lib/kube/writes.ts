@@ -29,25 +29,26 @@ export function createWrites(exchange: Exchange): KubeWrites {
       const query = { ...queryOf(options), ...strictQuery(options) };
       return write(
         target,
-        { method: 'POST', path: collectionPath(ref, namespace), query, body: printJson(object) },
+        { method: 'POST', path: collectionPath(ref, namespace), query, body: printed(target, object) },
         options,
       );
     },
     apply: async (ref, object, read, options) => {
       const target = { verb: 'apply', ref, key: keyOfSent(object) };
       const { uid, resourceVersion } = complete(read, target);
-      const body = printForApply({ ...object, metadata: { ...object.metadata, uid, resourceVersion } });
+      const versioned = { ...object, metadata: { ...object.metadata, uid, resourceVersion } };
+      const body = printed(target, versioned, printForApply);
       const query = { ...queryOf(options), ...strictQuery(options), force: true };
       return guarded(write(target, { method: 'PATCH', contentType: APPLY, query, body }, options));
     },
     update: async (ref, object, options) => {
       const target = { verb: 'update', ref, key: keyOfSent(object) };
       complete(object.metadata, target);
-      return guarded(write(target, { method: 'PUT', query: queryOf(options), body: printJson(object) }, options));
+      return guarded(write(target, { method: 'PUT', query: queryOf(options), body: printed(target, object) }, options));
     },
     patch: async (ref, key, change, options) => {
       const target = { verb: 'patch', ref, key };
-      const body = printJson([...guardsOf(change.read, target), ...change.operations]);
+      const body = printed(target, [...guardsOf(change.read, target), ...change.operations]);
       const path = objectPath(ref, key, change.subresource);
       const query = queryOf(options);
       const sent = write(target, { method: 'PATCH', path, contentType: JSON_PATCH, query, body }, options);
@@ -128,6 +129,15 @@ async function sendDelete(
     belief: options?.belief,
     signal: options?.signal,
   });
+}
+
+/** What cannot be printed, nested too deeply for JSON.stringify, is refused for what it is. */
+function printed(target: Target, value: unknown, print: (value: unknown) => string = printJson): string {
+  try {
+    return print(value);
+  } catch (error) {
+    throw requestError('invalid', target, 'the object cannot be printed as JSON', error);
+  }
 }
 
 const queryOf = (options: WriteOptions | undefined): Query => ({

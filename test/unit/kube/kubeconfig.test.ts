@@ -175,7 +175,7 @@ describe('a field that runs, reads or hides something is refused by name', () =>
       { user: { 'client-key-data': base64(KEY) } },
       'users[0].user.client-certificate-data is missing',
     ],
-    ['a token that is a map', { user: { token: { a: 1 } } }, 'users[0].user.token is missing or not a string'],
+    ['a token that is a map', { user: { token: { a: 1 } } }, 'users[0].user.token is missing or no string'],
     ['a context of nothing', { top: { 'current-context': 'nope' } }, 'current-context names nothing in contexts'],
     [
       'a cluster of nothing',
@@ -205,8 +205,8 @@ describe('a text that is no kubeconfig is refused', () => {
   test.each<[string, string, string]>([
     ['empty', ' \n', 'it is empty'],
     ['no YAML', '{a: [', 'it is no valid YAML'],
-    ['a scalar', 'hello', 'it is missing or not a object'],
-    ['a list', '[]', 'it is missing or not a object'],
+    ['a scalar', 'hello', 'it is missing or no object'],
+    ['a list', '[]', 'it is missing or no object'],
     ['duplicate keys', 'a: 1\na: 2\n', 'it is no valid YAML (DUPLICATE_KEY, line 2)'],
     ['two documents', `${config()}---\n${config()}`, 'it is no valid YAML'],
     ['a tag that makes objects', 'a: !!js/function "x"', 'it is no valid YAML'],
