@@ -12,6 +12,7 @@ import { respond, respondError, respondText } from './http/respond.ts';
 import { documentAt } from './discovery/documents.ts';
 import type { KeyPair } from './pki/authority.ts';
 import { accessReview, whoAmI, type Question } from './rest/reviews.ts';
+import type { Registry } from './registry/registry.ts';
 import type { WatchHandle } from './rest/watch.ts';
 import type { Call, User, World } from './rest/world.ts';
 
@@ -79,7 +80,8 @@ export class ApiServer {
     try {
       await this.#answer(request, response);
     } catch (error) {
-      respondError(response, error);
+      if (error instanceof PageNotFound) respondText(response, 404, '404 page not found\n');
+      else respondError(response, error);
     }
   }
 
@@ -147,7 +149,7 @@ export class ApiServer {
       (resource.namespaced
         ? info.namespace === '' && (info.name !== '' || info.verb === 'create')
         : info.namespace !== '' && resource.plural !== 'namespaces');
-    if (!found || wrongScope) throw notServed(info);
+    if (!found || wrongScope) throw notServed(info, world.registry);
     return {
       world,
       ...parts,
@@ -178,7 +180,14 @@ const KNOWN_CORE = new Set([
   'replicationcontrollers', 'serviceaccounts', 'services',
 ]); // prettier-ignore
 
-function notServed(info: RequestInfo): StatusError {
+/** An answer in plain text, which is what a server gives where no API is. */
+class PageNotFound extends Error {}
+
+const isBuiltIn = ({ group, version }: RequestInfo, registry: Registry): boolean =>
+  registry.all().some((resource) => !resource.custom && resource.group === group && resource.versions.some(({ name }) => name === version));
+
+function notServed(info: RequestInfo, registry: Registry): Error {
   const isKnown = info.group === '' ? KNOWN_CORE.has(info.plural) : KNOWN_GROUPS.has(info.group);
-  return isKnown ? notImplemented(`${info.plural}${info.group ? ` in ${info.group}` : ''}`) : noSuchResource();
+  if (isKnown) return notImplemented(`${info.plural}${info.group ? ` in ${info.group}` : ''}`);
+  return isBuiltIn(info, registry) ? noSuchResource() : new PageNotFound();
 }

@@ -40,7 +40,8 @@ export class StatusError extends Error {
   constructor(code: number, reason: string, message: string, details?: StatusDetails) {
     super(message);
     this.name = 'StatusError';
-    this.status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason };
+    this.status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message };
+    if (reason) this.status.reason = reason;
     if (details) this.status.details = details;
     this.status.code = code;
   }
@@ -77,6 +78,9 @@ export const expired = (message: string): StatusError => new StatusError(410, 'E
 
 export const internal = (message: string): StatusError =>
   new StatusError(500, 'InternalError', `Internal error occurred: ${message}`, { causes: [{ message }] });
+
+/** An error of the storage, which Kubernetes passes on without a reason. */
+export const plainError = (message: string): StatusError => new StatusError(500, '', message);
 
 export const notImplemented = (message: string): StatusError =>
   new StatusError(501, 'NotImplemented', `the embedded API server does not support this: ${message}`);

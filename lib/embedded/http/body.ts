@@ -33,7 +33,7 @@ export function parseBody(body: Buffer, contentType: string, builtIn = true): un
   if (contentType === 'application/yaml') return parseYamlBody(body);
   if (contentType === PROTOBUF && builtIn) return parseProtobuf(body);
   throw unsupportedMediaType(
-    `the body of the request was in an unknown format - accepted media types include: application/json, application/yaml`,
+    `the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, ${PROTOBUF}`,
   );
 }
 
@@ -42,7 +42,7 @@ export function parseJsonBody(body: Buffer): unknown {
   try {
     return parseJson(decoder.decode(body));
   } catch (error) {
-    throw badRequest(`couldn't get version/kind; json parse error: ${(error as Error).message}`);
+    throw badRequest(`the object provided is unrecognized: couldn't get version/kind; json parse error: ${(error as Error).message}`);
   }
 }
 
@@ -57,6 +57,6 @@ export function parseYamlBody(body: Buffer): unknown {
   try {
     return parseYaml(text);
   } catch (error) {
-    throw badRequest(`error decoding YAML: ${(error as Error).message}`);
+    throw badRequest(`the object provided is unrecognized: yaml: ${(error as Error).message}`);
   }
 }

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { methodNotAllowed, notImplemented, StatusError } from '../api/status.ts';
+import { methodNotAllowed, noSuchResource, notFound, notImplemented, StatusError } from '../api/status.ts';
 import { subresources } from '../discovery/discovery.ts';
 import { create } from '../rest/create.ts';
 import { remove, removeCollection } from '../rest/delete.ts';
@@ -71,11 +71,13 @@ function checkSubresource(call: Call): void {
   if (!info.subresource) return;
   if (info.subresource === 'scale' && version.scale) throw notImplemented('the scale subresource');
   if (subresources(resource, version).includes(info.subresource)) return;
-  throw new StatusError(404, 'NotFound', 'the server could not find the requested resource', {});
+  throw resource.custom ? notFound(resource, info.name) : noSuchResource();
 }
 
 function isAllowed({ info, resource }: Call): boolean {
   if (info.subresource && !['get', 'update', 'patch'].includes(info.verb)) return false;
+  if (info.verb === 'create' && info.name && !resource.custom) return false;
+  if (['update', 'patch'].includes(info.verb) && !info.name) return resource.custom;
   return resource.verbs.includes(info.verb);
 }
 

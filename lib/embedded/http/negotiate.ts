@@ -7,7 +7,7 @@ export interface Representation {
   readonly as?: 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList';
 }
 
-const ACCEPTED = ['application/json', 'application/yaml'];
+const ACCEPTED = ['application/json', 'application/yaml', 'application/vnd.kubernetes.protobuf'];
 const AS = new Set(['Table', 'PartialObjectMetadata', 'PartialObjectMetadataList']);
 
 interface MediaType {

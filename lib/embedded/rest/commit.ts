@@ -1,7 +1,7 @@
 import type { KubeObject, ManagedFieldsEntry } from '../api/object.ts';
 import { equal } from '../json/json.ts';
 import type { Resource } from '../api/resource.ts';
-import { internal, type StatusError } from '../api/status.ts';
+import { plainError } from '../api/status.ts';
 import type { World } from './world.ts';
 
 /** etcd's limit of one object. */
@@ -18,13 +18,7 @@ export function commit(world: World, resource: Resource, object: KubeObject, dry
 function checkSize(object: KubeObject): void {
   const text = JSON.stringify(object);
   if (text.length < SURE_TO_FIT) return;
-  if (Buffer.byteLength(text) > MAX_OBJECT) throw tooLargeForEtcd();
-}
-
-function tooLargeForEtcd(): StatusError {
-  const error = internal('etcdserver: request is too large');
-  error.status.message = 'etcdserver: request is too large';
-  return error;
+  if (Buffer.byteLength(text) > MAX_OBJECT) throw plainError('etcdserver: request is too large');
 }
 
 /** Whether a write would change nothing; times of managedFields alone are no change. */

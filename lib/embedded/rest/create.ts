@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { validateMetadata } from '../api/metadata.ts';
 import { keyOf, timestamp, type KubeObject } from '../api/object.ts';
 import { groupVersion } from '../api/resource.ts';
-import { alreadyExists, badRequest, forbidden, internal, invalid, notFound, type StatusError } from '../api/status.ts';
+import { alreadyExists, badRequest, forbidden, invalid, notFound, plainError } from '../api/status.ts';
 import { parseBody } from '../http/body.ts';
 import { sorted } from '../json/json.ts';
 import { trackUpdate } from '../ssa/fieldmanager.ts';
@@ -33,7 +33,7 @@ export function createObject(call: Call, object: KubeObject, options: WriteOptio
   checkConversion(call);
   placeInNamespace(call, object);
   if (object.metadata.resourceVersion && object.metadata.resourceVersion !== '0') {
-    throw badRequestOnCreate();
+    throw plainError('resourceVersion should not be set on objects to be created');
   }
   const tracked = trackUpdate(undefined, fresh(call, object), managedWrite(call, options, 'Update'));
   return storeNew(
@@ -62,16 +62,6 @@ export function storeNew(
   checkNamespace(call, stored);
   if (present) throw alreadyExists(resource, stored.metadata.name);
   return atVersion(commit(world, resource, stored, options.dryRun), call);
-}
-
-function badRequestOnCreate(): StatusError {
-  return internalText('resourceVersion should not be set on objects to be created');
-}
-
-function internalText(message: string): StatusError {
-  const error = internal(message);
-  error.status.message = message;
-  return error;
 }
 
 /** The namespace of the URL, which the object may repeat but not contradict. */

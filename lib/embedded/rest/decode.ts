@@ -1,8 +1,8 @@
 import { groupVersion } from '../api/resource.ts';
 import type { KubeObject } from '../api/object.ts';
 import { tidyMetadata } from '../api/metadata.ts';
-import { badRequest } from '../api/status.ts';
-import { isObject, type Obj } from '../json/json.ts';
+import { badRequest, invalid, invalidValue } from '../api/status.ts';
+import { isObject, textAt, type Obj } from '../json/json.ts';
 import { applyDefaults } from '../schema/defaults.ts';
 import { prune } from '../schema/prune.ts';
 import { typeProblem } from '../schema/typecheck.ts';
@@ -26,19 +26,33 @@ export function checkKind(body: unknown, call: Call): Obj {
     if (resource.custom) throw badRequest(`Object 'apiVersion' is missing in '${JSON.stringify(body)}'`);
     body['apiVersion'] = expected;
   }
-  const given = `${String(body['apiVersion'])}, Kind=${String(body['kind'])}`;
-  if (body['apiVersion'] !== expected || body['kind'] !== kindOf(call)) {
-    if (body['kind'] === kindOf(call)) {
-      throw badRequest(
-        `the API version in the data (${String(body['apiVersion'])}) does not match the expected API version (${expected})`,
-      );
-    }
-    throw badRequest(
-      `${kindOf(call)} in version ${JSON.stringify(version.name)} cannot be handled as a ${kindOf(call)}: no kind match: given ${given}, expected ${expected}, Kind=${kindOf(call)}`,
-    );
-  }
+  if (body['kind'] !== resource.kind) throw wrongKind(body, call);
+  if (body['apiVersion'] !== expected) throw wrongVersion(body, call, expected);
   return body;
 }
+
+function wrongKind(body: Obj, { resource, version }: Call): Error {
+  const [group = '', given] = groupAndVersion(String(body['apiVersion']));
+  const kind = String(body['kind']);
+  if (resource.custom) {
+    const name = textAt(body, 'metadata', 'name');
+    return invalid({ group, kind }, name, [invalidValue('kind', kind, `must be ${resource.kind}`)]);
+  }
+  const from = `(${given ?? version.name}.${kind})`;
+  return badRequest(
+    `${kind} in version ${JSON.stringify(given)} cannot be handled as a ${resource.kind}: converting ${from} to (${resource.group.split('.')[0] || 'core'}.${resource.kind}): unknown conversion`,
+  );
+}
+
+function wrongVersion(body: Obj, { resource }: Call, expected: string): Error {
+  const given = String(body['apiVersion']);
+  if (resource.custom) return badRequest(`the API version in the data (${given}) does not match the expected API version (${expected})`);
+  return badRequest(
+    `${resource.kind} in version ${JSON.stringify(given)} cannot be handled as a ${resource.kind}: no kind ${JSON.stringify(resource.kind)} is registered for version ${JSON.stringify(given)} in scheme "pkg/runtime/scheme.go:111"`,
+  );
+}
+
+const groupAndVersion = (apiVersion: string): string[] => (apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion]);
 
 /** Makes an object out of a body: types of known fields checked, unknown ones pruned, defaults filled in. */
 export function shape(body: Obj, call: Call, validation: FieldValidation, partial = false): KubeObject {

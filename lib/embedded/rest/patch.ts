@@ -23,6 +23,7 @@ const MAX_STEPS = 10_000;
 /** PATCH of an object or of its status. */
 export function patch(call: Call): Answer {
   const { resource, contentType } = call;
+  if (!call.info.name) throw badRequest('name must be provided');
   const accepted = [JSON_PATCH, MERGE_PATCH, ...(resource.custom ? [] : [STRATEGIC_PATCH]), APPLY_PATCH];
   if (!accepted.includes(contentType)) {
     throw unsupportedMediaType(

@@ -2,7 +2,6 @@ import type { KubeObject } from '../api/object.ts';
 import type { Resource, Version } from '../api/resource.ts';
 import { badRequest } from '../api/status.ts';
 import { labelValueProblems, qualifiedNameProblems } from '../api/names.ts';
-import { textAt } from '../json/json.ts';
 
 /** Whether a list or a watch includes an object. */
 export type Matches = (object: KubeObject) => boolean;

@@ -18,6 +18,7 @@ import { atVersion, type Answer, type Call } from './world.ts';
 export function update(call: Call): Answer {
   const { world, resource, info } = call;
   const options = writeOptions(call);
+  if (!info.name) throw badRequest('name must be provided');
   const body = checkKind(parseBody(call.body, call.contentType, !call.resource.custom), call);
   const object = shape(body, call, options.fieldValidation);
   placeInNamespace(call, object);

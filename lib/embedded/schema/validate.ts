@@ -90,7 +90,7 @@ function causeOf(error: ErrorObject): Cause[] {
   switch (error.keyword) {
     case 'type':
       return bad(
-        `${body} must be of type ${[params['type']].flat()[0] as string}: ${JSON.stringify(typeName(error.data))}`,
+        `${body} must be of type ${[params['type']].flat().join(',')}: ${JSON.stringify(typeName(error.data))}`,
         typeName(error.data),
       );
     case 'required':

@@ -95,6 +95,9 @@ async function compactEtcd(url: string): Promise<void> {
   const range = await etcd(url, 'range', { key: Buffer.from('/').toString('base64') });
   const revision = (range as { header: { revision: string } }).header.revision;
   await etcd(url, 'compaction', { revision, physical: true });
+  // What kube-apiserver would have written had it compacted by itself: current ones drop their cached history by it.
+  const encode = (text: string): string => Buffer.from(text).toString('base64');
+  await etcd(url, 'put', { key: encode('compact_rev_key'), value: encode(revision) });
 }
 
 async function etcd(url: string, call: string, body: unknown): Promise<unknown> {
