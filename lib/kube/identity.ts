@@ -54,11 +54,14 @@ async function uidOf(
   key: ObjectKey,
   options: ReadOptions,
 ): Promise<string | undefined> {
-  try {
-    const { uid } = (await client.get(ref, key, options)).metadata;
-    return typeof uid === 'string' && uid !== '' ? uid : undefined;
-  } catch (error) {
+  const object = await client.get(ref, key, options).catch((error: unknown) => {
     if (isError(error, 'absent', 'unserved')) return undefined;
     throw error;
-  }
+  });
+  if (object === undefined) return undefined;
+  const { uid } = object.metadata;
+  // Falling through here would take one object of the cluster for another.
+  if (typeof uid !== 'string' || uid === '')
+    throw new KbindError('unavailable', `${ref.resource} ${key.name} has no UID`);
+  return uid;
 }
