@@ -1,11 +1,13 @@
 import type { ResourceRef } from '../model/api.ts';
-import type { KubeClient } from '../kube/types.ts';
+import type { KubeClient, WriteOptions } from '../kube/types.ts';
 
 /** One request that is about to leave. */
 export interface Call {
   readonly kind: 'read' | 'write';
   /** Absent for paths that are no resource. */
   readonly ref?: ResourceRef;
+  /** A write that is only tried: a request, not a write. */
+  readonly dryRun?: boolean;
 }
 
 /** Stands between a caller and its request: sends it, and sees its answer or error. */
@@ -14,7 +16,8 @@ export type Intercept = <T>(call: Call, send: () => Promise<T>) => Promise<T>;
 /** A client whose every request passes through `intercept`. Watches pass by: they end by themselves. */
 export function interceptClient(client: KubeClient, intercept: Intercept): KubeClient {
   const read = <T>(ref: ResourceRef, send: () => Promise<T>): Promise<T> => intercept({ kind: 'read', ref }, send);
-  const write = <T>(ref: ResourceRef, send: () => Promise<T>): Promise<T> => intercept({ kind: 'write', ref }, send);
+  const write = <T>(ref: ResourceRef, options: WriteOptions | undefined, send: () => Promise<T>): Promise<T> =>
+    intercept({ kind: 'write', ref, dryRun: options?.dryRun ?? false }, send);
   return {
     host: client.host,
     serverDate: () => client.serverDate(),
@@ -26,10 +29,10 @@ export function interceptClient(client: KubeClient, intercept: Intercept): KubeC
     listAllMetadata: (ref, options) => read(ref, () => client.listAllMetadata(ref, options)),
     watch: (ref, options) => client.watch(ref, options),
     getPath: (path, options) => intercept({ kind: 'read' }, () => client.getPath(path, options)),
-    create: (ref, object, options) => write(ref, () => client.create(ref, object, options)),
-    apply: (ref, object, version, options) => write(ref, () => client.apply(ref, object, version, options)),
-    update: (ref, object, options) => write(ref, () => client.update(ref, object, options)),
-    patch: (ref, key, change, options) => write(ref, () => client.patch(ref, key, change, options)),
-    delete: (ref, key, version, options) => write(ref, () => client.delete(ref, key, version, options)),
+    create: (ref, object, options) => write(ref, options, () => client.create(ref, object, options)),
+    apply: (ref, object, version, options) => write(ref, options, () => client.apply(ref, object, version, options)),
+    update: (ref, object, options) => write(ref, options, () => client.update(ref, object, options)),
+    patch: (ref, key, change, options) => write(ref, options, () => client.patch(ref, key, change, options)),
+    delete: (ref, key, version, options) => write(ref, options, () => client.delete(ref, key, version, options)),
   };
 }

@@ -45,7 +45,7 @@ export function createReadsCache(client: KubeClient, clock: Clock, log: Logger =
     try {
       return await send();
     } finally {
-      if (call.kind === 'write' && cachedKinds.has(call.ref?.resource ?? '')) cache.forget();
+      if (call.kind === 'write' && call.dryRun !== true && cachedKinds.has(call.ref?.resource ?? '')) cache.forget();
     }
   });
   return {

@@ -21,8 +21,11 @@ export const leaseName = (connection: string, localUid: string): string =>
 /** MicroTime: RFC 3339 with six fractional digits; the API server refuses three (field case 2). */
 export const microTime = (epochMs: number): string => new Date(epochMs).toISOString().replace('Z', '000Z');
 
+/** The longest name that an API server takes: a Connection whose Lease would have a longer one goes without. */
+const MAX_NAME = 253;
+
 /** What is to be done about the Lease of that name. */
-export type LeaseStep = 'create' | 'renew' | 'fresh enough' | "somebody else's";
+export type LeaseStep = 'name too long' | 'create' | 'renew' | 'fresh enough' | "somebody else's";
 
 export function whichLeaseStep(lease: KubeObject | undefined, localUid: string, nowMs: number): LeaseStep {
   if (lease === undefined) return 'create';
@@ -52,6 +55,7 @@ export async function renewHeartbeat(world: World, connection: Connection, probe
 async function renew(world: World, connection: Connection, { side, contextNamespace }: Probe): Promise<LeaseStep> {
   const localUid = world.consumer.uid;
   const key = { namespace: contextNamespace ?? DEFAULT_NAMESPACE, name: leaseName(connection.metadata.name, localUid) };
+  if (key.name.length > MAX_NAME) return 'name too long';
   const lease = await side.client.find(resources.leases, key, { signal: world.signal });
   const nowMs = world.clock.now();
   const step = whichLeaseStep(lease, localUid, nowMs);
