@@ -2,9 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { Instant } from '../model/clock.ts';
 import { KbindError, toKbindError } from '../model/errors.ts';
 import type { Logger } from '../model/log.ts';
-import { wait } from '../model/outcome.ts';
-import type { Controller, ReconcileRequest, RefreshRequest, SweepRequest } from '../model/request.ts';
-import type { Outcome } from '../model/outcome.ts';
+import {
+  requestKey,
+  type Controller,
+  type ReconcileRequest,
+  type RefreshRequest,
+  type SweepRequest,
+} from '../model/request.ts';
+import { wait, type Outcome } from '../model/outcome.ts';
 import { Trace } from '../model/trace.ts';
 import type { FleetCluster, FleetRegistry } from '../fleet/registry.ts';
 import type { Job } from '../queue/batch.ts';
@@ -83,6 +88,12 @@ const isResult = (found: FleetCluster | Result): found is Result => 'type' in fo
 /** Instances come by the thousand; of the others there are few, and they are what finds out that a provider is back. */
 const isGuarded = ({ request }: Task): boolean => request.type === 'reconcile' && request.controller === 'instance';
 
+/** What a log line names the work by. */
+function named(request: Task['request']): Readonly<Record<string, string>> {
+  const { cluster } = request;
+  return request.type === 'reconcile' ? { cluster, key: requestKey(request) } : { cluster, [request.type]: request.id };
+}
+
 /**
  * Does a piece of work in the world of its cluster. Never throws: what goes wrong is the result.
  * @returns with the run's trace and id, for settling
@@ -95,7 +106,7 @@ export async function runTask(
   const trace = new Trace();
   const reconcileId = randomUUID();
   const startedAt = engine.clock.now();
-  const log = engine.log.child({ reconcileId, cluster: task.request.cluster });
+  const log = engine.log.child({ reconcileId, ...named(task.request) });
   const result = await attempt(engine, task, { trace, log, use });
   return { result, run: { receivedAt: task.job.receivedAt, startedAt, reconcileId, trace: trace.lines() } };
 }

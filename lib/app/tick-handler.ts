@@ -7,6 +7,8 @@ import type { Engine } from './engine.ts';
 export interface TickEvent {
   /** RFC 3339; now, when it is absent. */
   readonly time?: string | undefined;
+  /** A cell has just started: everything is refreshed and swept at once, whatever the minute. */
+  readonly atStart?: boolean | undefined;
 }
 
 export type TickHandler = (event: TickEvent) => Promise<void>;
@@ -36,6 +38,12 @@ export function tickMessages(cluster: string, timeMs: number): Addressed[] {
   return [...refreshes, workMessage(sweep, second)];
 }
 
+/** What a cell that has just started asks for of one cluster: it knows of nothing that happened before. */
+export function startMessages(cluster: string, timeMs: number): Addressed[] {
+  const sweep: SweepRequest = { v: 1, type: 'sweep', cluster, id: `start/${timeMs}`, retry: true };
+  return [workMessage({ v: 1, type: 'refresh', cluster, id: `start/${timeMs}` }), workMessage(sweep)];
+}
+
 /** Every minute: refreshes and sweeps of all clusters that are not paused. Throws when the queue takes less than all. */
 export function createTickHandler({ registry, queues, clock, log, metrics }: Engine): TickHandler {
   return async (event) => {
@@ -46,7 +54,10 @@ export function createTickHandler({ registry, queues, clock, log, metrics }: Eng
       const active = clusters.filter(({ paused }) => !paused);
       await sendAll(
         queues,
-        active.flatMap(({ uid }) => tickMessages(uid, timeMs)),
+        active.flatMap(({ uid }) => [
+          ...(event.atStart === true ? startMessages(uid, timeMs) : []),
+          ...tickMessages(uid, timeMs),
+        ]),
       );
       metrics.count('Ticked', active.length);
       metrics.count('ClusterUnresolved', unresolved.length);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createTickHandler, tickMessages } from '../../../lib/app/tick-handler.ts';
+import { createTickHandler, startMessages, tickMessages } from '../../../lib/app/tick-handler.ts';
 import { parseMessage } from '../../../lib/queue/codec.ts';
 import { engineWith, fleetCluster, registryOf } from '../../support/queue/engine.ts';
 import { CLUSTER } from '../../support/queue/events.ts';
@@ -45,6 +45,17 @@ describe('the tick handler', () => {
     const engine = engineWith();
     await createTickHandler(engine)({ time: new Date(START).toISOString() });
     expect(engine.queues.sent).toEqual(tickMessages(CLUSTER, START));
+  });
+
+  it('at a cell’s start asks for everything at once as well', async () => {
+    const engine = engineWith();
+    await createTickHandler(engine)({ time: new Date(START).toISOString(), atStart: true });
+    expect(engine.queues.sent).toEqual([...startMessages(CLUSTER, START), ...tickMessages(CLUSTER, START)]);
+    expect(engine.queues.bodies('work').slice(0, 2)).toMatchObject([
+      { type: 'refresh', cluster: CLUSTER },
+      { type: 'sweep', cluster: CLUSTER, retry: true },
+    ]);
+    expect(engine.queues.sent.slice(0, 2).every(({ message }) => message.delaySeconds === undefined)).toBe(true);
   });
 
   it('passes over paused clusters', async () => {
