@@ -2,6 +2,7 @@ import { setMarkers, type MarkerChanges } from '../object-writes.ts';
 import { keyText, type KubeObject } from '../../model/api.ts';
 import { CONFLICT_MARKER, CONSUMER_CLUSTER_UID, CONSUMER_OBJECT_UID, TRUE } from '../../model/markers.ts';
 import { waitForConflict, type Outcome } from '../../model/outcome.ts';
+import { nodes } from './chart.ts';
 import { describeHolder } from './who-owns-it.ts';
 import { believing, consumerTarget, type Pair, type Work } from './work.ts';
 
@@ -33,7 +34,7 @@ export async function recordConflict(
   { target, reason }: { readonly target: KubeObject; readonly reason: ConflictReason },
 ): Promise<Outcome> {
   const { world } = work;
-  world.trace.step('Record conflict annotation and Warning Event', reason);
+  world.trace.step(nodes.conflict, reason);
   await setMarkers(
     world.consumer.client,
     consumerTarget(work, source),

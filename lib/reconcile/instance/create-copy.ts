@@ -2,6 +2,7 @@ import { IDENTITY_MAX_AGE_MS } from '../world.ts';
 import { resources, type KubeObject } from '../../model/api.ts';
 import { isError, KbindError } from '../../model/errors.ts';
 import { MANAGED_LABEL, TRUE } from '../../model/markers.ts';
+import { nodes } from './chart.ts';
 import { lookAfterWrite } from './look-after-write.ts';
 import { copyOf } from './what-to-apply.ts';
 import { believing, ownerOf, type Pair, type Work } from './work.ts';
@@ -11,7 +12,7 @@ import { believing, ownerOf, type Pair, type Work } from './work.ts';
  * now (class `conflict`) starts the reconcile over.
  */
 export async function createCopy(work: Work, pair: Pair): Promise<KubeObject> {
-  work.world.trace.step('Ensure provider namespace for a new namespaced object', 'when the server misses it');
+  work.world.trace.step(nodes.namespace, 'when the server misses it');
   await pair.provider.confirmIdentity(IDENTITY_MAX_AGE_MS);
   return thenLook(work, pair, () => postWithNamespace(work, pair));
 }

@@ -7,6 +7,7 @@ import type { Connection } from '../../model/kinds.ts';
 import { DELETION_POLICY_ANNOTATION, ORPHAN, SYNCER_FINALIZER } from '../../model/markers.ts';
 import { connectionIsReady } from '../../model/may-act.ts';
 import { done, waitForDeletion, waitForProvider, type Outcome } from '../../model/outcome.ts';
+import { deletionNodes } from './chart.ts';
 import { whoOwns } from './who-owns-it.ts';
 import { believing, consumerTarget, oldest, ownerOf, pinnedConnection, readCopy, type Work } from './work.ts';
 
@@ -21,10 +22,11 @@ export const isOrphan = (object: Pick<KubeObject, 'metadata'>): boolean =>
  */
 export async function deleteInstance(work: Work, object: KubeObject): Promise<Outcome> {
   const { trace } = work.world;
-  if (!trace.decide('Syncer finalizer present?', hasFinalizer(object, SYNCER_FINALIZER))) {
+  trace.step(deletionNodes.start);
+  if (!trace.decide(deletionNodes.finalizer, hasFinalizer(object, SYNCER_FINALIZER))) {
     return done('deleting, without our finalizer');
   }
-  if (trace.decide('deletion-policy is Orphan?', isOrphan(object))) {
+  if (trace.decide(deletionNodes.orphan, isOrphan(object))) {
     return releaseInstance(work, object, undefined);
   }
   const connection = await pinnedConnection(work);
@@ -80,15 +82,15 @@ async function deleteCopy(
   { source, provider, belief }: { readonly source: KubeObject; readonly provider: Side; readonly belief: Belief },
 ): Promise<Outcome> {
   const { trace } = work.world;
-  trace.step('Read mapped provider object');
+  trace.step(deletionNodes.readProvider);
   const copy = await readCopy(work, provider);
   const ours = whoOwns(copy, ownerOf(work, source)) === 'ours';
-  if (!trace.decide('Provider copy exists and is ours?', ours) || copy === undefined) {
+  if (!trace.decide(deletionNodes.owned, ours) || copy === undefined) {
     // The address may lead to another cluster by now: what it does not hold says nothing of ours.
     await provider.confirmIdentity(0);
     return releaseInstance(work, source, belief);
   }
-  trace.step('Request provider deletion, requeue after 2 seconds');
+  trace.step(deletionNodes.deleteCopy);
   await requestDeletion(work, { copy, provider, belief });
   return waitForDeletion('the provider copy is going away');
 }
@@ -110,7 +112,7 @@ export async function requestDeletion(
 /** Remove consumer syncer finalizer: by uid and resourceVersion, so only from the object that the decision was taken on. */
 export async function releaseInstance(work: Work, object: KubeObject, belief: Belief | undefined): Promise<Outcome> {
   const { world } = work;
-  world.trace.step('Remove consumer syncer finalizer');
+  world.trace.step(deletionNodes.release);
   const options = belief === undefined ? { signal: world.signal } : believing(work, belief);
   try {
     await removeFinalizer(world.consumer.client, consumerTarget(work, object), SYNCER_FINALIZER, options);

@@ -39,7 +39,7 @@ export async function drainIfDue(work: Work, object: KubeObject): Promise<Outcom
   if (binding === undefined) return undefined;
   await world.consumer.confirmIdentity(IDENTITY_MAX_AGE_MS);
   world.trace.step(
-    'Drain instances in scope, release their syncer finalizers',
+    'Drain instances in scope Release their syncer finalizers',
     `${binding.kind} ${binding.metadata.name}`,
   );
   return drain(work, object, { binding, belief: lists });

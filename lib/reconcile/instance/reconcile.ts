@@ -6,6 +6,7 @@ import type { AnyBinding } from '../../model/kinds.ts';
 import { SYNCER_FINALIZER } from '../../model/markers.ts';
 import { done, waitForDeletion, type Outcome } from '../../model/outcome.ts';
 import type { ReconcileRequest } from '../../model/request.ts';
+import { nodes } from './chart.ts';
 import { adoptCopy, updateCopy } from './apply-copy.ts';
 import { clearConflict, recordConflict } from './conflict.ts';
 import { copyStatus } from './copy-status.ts';
@@ -36,11 +37,11 @@ import {
  */
 export function reconcileInstance(world: World, request: ReconcileRequest): Promise<Outcome> {
   return withReadAgain(world, async () => {
-    world.trace.step('Consumer, provider, or binding event');
+    world.trace.step(nodes.start);
     const work = await workOf(world, request);
     if (work === undefined) return done('the API does not exist on the consumer');
     const object = await readSource(work);
-    world.trace.decide('Consumer object exists?', object !== undefined);
+    world.trace.decide(nodes.object, object !== undefined);
     return object === undefined ? done('consumer object does not exist') : reconcileObject(work, object);
   });
 }
@@ -52,23 +53,23 @@ async function reconcileObject(work: Work, object: KubeObject): Promise<Outcome>
   if (drained !== undefined) return drained;
   const lists = await readBindings(work.world);
   const binding = coveringBinding(lists.value, work.name);
-  trace.step('Resolve covering binding, ClusterBinding before namespaced Binding', nameOf(binding));
-  if (trace.decide('Consumer object deleting?', object.metadata.deletionTimestamp !== undefined)) {
-    trace.step('Run instance deletion');
+  trace.step(nodes.resolve, nameOf(binding));
+  if (trace.decide(nodes.deleting, object.metadata.deletionTimestamp !== undefined)) {
+    trace.step(nodes.cleanup);
     return deleteInstance(work, object);
   }
   const connection = await pinnedConnection(work);
   const refusal = work.api.syncs
     ? whyNotBound(binding, work.api.connection, connection?.value)
     : 'the CRD is deleting or not managed';
-  trace.decide('Covering binding Ready?', refusal === undefined);
+  trace.decide(nodes.bound, refusal === undefined);
   if (refusal !== undefined || connection?.value === undefined || binding === undefined) {
     return done(refusal ?? 'not bound');
   }
-  trace.step('Map consumer key to provider key');
+  trace.step(nodes.mapKey);
   const belief = oldest(work.crd, lists, connection);
-  if (!trace.decide('Syncer finalizer already present?', hasFinalizer(object, SYNCER_FINALIZER))) {
-    trace.step('Add finalizer and requeue', 'going on from its answer');
+  if (!trace.decide(nodes.finalizer, hasFinalizer(object, SYNCER_FINALIZER))) {
+    trace.step(nodes.addFinalizer, 'going on from its answer');
     const target = consumerTarget(work, object);
     const answer = await addFinalizer(work.world.consumer.client, target, SYNCER_FINALIZER, believing(work, belief));
     return reconcileObject(work, answer);
@@ -83,13 +84,13 @@ const nameOf = (binding: AnyBinding | undefined): string =>
 /** Read provider object, and make it match or say why not. */
 async function syncPair(work: Work, pair: Pair, binding: AnyBinding): Promise<Outcome> {
   const { trace } = work.world;
-  trace.step('Read provider object');
+  trace.step(nodes.target);
   const target = await readCopy(work, pair.provider);
   const ownership = whoOwns(target, ownerOf(work, pair.source));
-  trace.step('Provider target ownership?', ownership);
+  trace.step(nodes.ownership, ownership);
   if (target === undefined) return syncSpec(work, pair, (cleared) => createCopy(work, cleared));
   if (ownership === 'another') return recordConflict(work, pair, { target, reason: 'OwnedByAnother' });
-  if (ownership === 'unmarked' && !trace.decide('conflictPolicy is Adopt?', binding.spec.conflictPolicy === 'Adopt')) {
+  if (ownership === 'unmarked' && !trace.decide(nodes.adopt, binding.spec.conflictPolicy === 'Adopt')) {
     return recordConflict(work, pair, { target, reason: 'ForeignObjectExists' });
   }
   if (target.metadata.deletionTimestamp !== undefined) return waitForDeletion('the provider copy is being deleted');
@@ -101,14 +102,14 @@ async function syncPair(work: Work, pair: Pair, binding: AnyBinding): Promise<Ou
 async function syncSpec(work: Work, pair: Pair, write: (pair: Pair) => Promise<KubeObject>): Promise<Outcome> {
   const { trace } = work.world;
   const cleared = { ...pair, source: await clearConflict(work, pair) };
-  trace.step('Clear old conflict marker, apply spec and ownership markers');
+  trace.step(nodes.apply);
   let copy: KubeObject;
   try {
     copy = await write(cleared);
   } catch (error) {
     return tellRefusal(work, cleared.source, error);
   }
-  trace.step('Read provider object again, copy status if present');
+  trace.step(nodes.status);
   await copyStatus(work, cleared, copy);
   return done('synced');
 }

@@ -266,11 +266,11 @@ export class Fixture {
   async set(
     side: Cluster,
     key: ObjectKey,
-    path: string,
-    value: unknown,
+    change: readonly [path: string, value: unknown],
     options: { ref?: ResourceRef; subresource?: 'status' } = {},
   ): Promise<KubeObject> {
     const { ref = widgets, subresource } = options;
+    const [path, value] = change;
     const { uid } = (await side.hands.get(ref, key)).metadata;
     const operation = value === undefined ? { op: 'remove' as const, path } : { op: 'add' as const, path, value };
     return side.hands.patch(

@@ -116,14 +116,14 @@ describe('deletion', () => {
     const k = key('held');
     await f.create(f.consumer, k, { spec: { size: 'x' } });
     await f.reconcile(k);
-    await f.set(f.provider, k, '/metadata/finalizers', ['hold/me']);
+    await f.set(f.provider, k, ['/metadata/finalizers', ['hold/me']]);
     await f.remove(f.provider, k);
     expect(await f.reconcile(k)).toMatchObject({ type: 'wait', firstSeconds: 2, maxSeconds: 60 });
     await f.remove(f.consumer, k);
     const waiting = await f.counted(() => f.reconcile(k));
     expect(waiting).toEqual({ reads: 2, writes: 0 });
     expect(await f.consumer.hands.find(widgets, k)).toBeDefined();
-    await f.set(f.provider, k, '/metadata/finalizers', undefined);
+    await f.set(f.provider, k, ['/metadata/finalizers', undefined]);
     expect(await f.reconcile(k)).toMatchObject({ reason: 'finalizer released' });
     expect(await f.consumer.hands.find(widgets, k)).toBeUndefined();
   });
@@ -147,7 +147,7 @@ describe('deletion', () => {
     await f.remove(f.consumer, late);
     expect(await f.reconcile(late, dead)).toMatchObject({ type: 'done' });
     expect((await f.consumer.hands.get(widgets, late)).metadata.finalizers).toEqual(['hold/me']);
-    await f.set(f.consumer, late, '/metadata/finalizers', undefined);
+    await f.set(f.consumer, late, ['/metadata/finalizers', undefined]);
   });
 
   test('a provider that answers 404 for another reason releases nothing', async () => {
@@ -187,7 +187,7 @@ describe('deletion', () => {
 
 describe('what happens between the read and the write', () => {
   const withdraw = async (k: { namespace: string; name: string }): Promise<void> => {
-    await f.set(f.consumer, k, '/metadata/finalizers', undefined);
+    await f.set(f.consumer, k, ['/metadata/finalizers', undefined]);
     await f.remove(f.consumer, k);
   };
 
@@ -218,7 +218,7 @@ describe('what happens between the read and the write', () => {
       ...plain(client),
       apply: async (ref, object, read, options) => {
         const made = await client.apply(ref, object, read, options);
-        await f.set(f.consumer, k, '/metadata/finalizers', undefined, { ref: gadgets });
+        await f.set(f.consumer, k, ['/metadata/finalizers', undefined], { ref: gadgets });
         await f.remove(f.consumer, k, gadgets);
         return made;
       },
@@ -233,7 +233,7 @@ describe('what happens between the read and the write', () => {
     const k = key('window-apply');
     await f.create(f.consumer, k, { spec: { size: 'x' } });
     await f.reconcile(k);
-    await f.set(f.consumer, k, '/spec/size', 'y');
+    await f.set(f.consumer, k, ['/spec/size', 'y']);
     const racing = wrapped('provider', (client) => ({
       ...plain(client),
       apply: async (ref, object, read, options) => {
@@ -331,14 +331,14 @@ describe('a deleting binding drains', () => {
       await f.create(f.consumer, k, { metadata: k.name === 'orphaned' ? orphan : {}, spec: {} }, api);
       await f.reconcile(k, {}, API);
     }
-    await f.set(f.provider, key('copied'), '/metadata/finalizers', ['hold/me'], { ref: api });
+    await f.set(f.provider, key('copied'), ['/metadata/finalizers', ['hold/me']], { ref: api });
     const { uid } = binding.metadata;
     await f.consumer.hands.patch(
       resources.clusterBindings,
       { name: 'drains' },
       { read: { uid }, operations: [{ op: 'add', path: '/metadata/finalizers', value: ['core.kbind.io/cleanup'] }] },
     );
-    await f.remove(f.consumer, { name: 'drains' } as never, resources.clusterBindings);
+    await f.remove(f.consumer, { name: 'drains' }, resources.clusterBindings);
     expect(await f.reconcile(key('copied'), {}, API)).toMatchObject({ reason: 'no binding covers it' });
     await until('8 s have passed', async () => (await f.reconcile(key('copied'), {}, API)).reason === 'drained');
     expect(await f.reconcile(key('orphaned'), {}, API)).toMatchObject({ reason: 'drained' });

@@ -24,17 +24,17 @@ describe('an instance between two real API servers', () => {
     expect((await f.consumer.hands.get(widgets, k)).metadata.finalizers).toEqual(['core.kbind.io/syncer']);
     expect(await f.counted(() => f.reconcile(k))).toEqual({ reads: 2, writes: 0 });
 
-    await f.set(f.consumer, k, '/spec', { size: 'small', nested: { a: 1 } });
+    await f.set(f.consumer, k, ['/spec', { size: 'small', nested: { a: 1 } }]);
     const edit = await f.counted(() => f.reconcile(k));
     expect(edit).toEqual({ reads: 2, writes: 2 });
     expect((await f.provider.hands.get(widgets, k)).spec).toEqual({ size: 'small', nested: { a: 1 } });
     expect(await f.counted(() => f.reconcile(k))).toEqual({ reads: 2, writes: 0 });
 
-    await f.set(f.consumer, k, '/spec', { nested: { a: 1 } });
+    await f.set(f.consumer, k, ['/spec', { nested: { a: 1 } }]);
     expect(await f.counted(() => f.reconcile(k))).toEqual({ reads: 2, writes: 1 });
     expect((await f.provider.hands.get(widgets, k)).spec).toEqual({ nested: { a: 1 } });
 
-    await f.set(f.provider, k, '/status', { phase: 'Running' }, { subresource: 'status' });
+    await f.set(f.provider, k, ['/status', { phase: 'Running' }], { subresource: 'status' });
     expect(await f.counted(() => f.reconcile(k))).toEqual({ reads: 2, writes: 1 });
     expect((await f.consumer.hands.get(widgets, k)).status).toEqual({ phase: 'Running' });
     expect(await f.counted(() => f.reconcile(k))).toEqual({ reads: 2, writes: 0 });
@@ -44,7 +44,7 @@ describe('an instance between two real API servers', () => {
     const k = key('hands');
     await f.create(f.consumer, k, { spec: { size: 'large' } });
     await f.reconcile(k);
-    await f.set(f.provider, k, '/spec/size', 'hacked');
+    await f.set(f.provider, k, ['/spec/size', 'hacked']);
     await f.reconcile(k);
     expect((await f.provider.hands.get(widgets, k)).spec).toEqual({ size: 'large' });
     await f.remove(f.provider, k);
@@ -81,7 +81,7 @@ describe('an instance between two real API servers', () => {
     expect(printJson(copy.spec)).toBe(printJson(source.spec));
     expect(printJson(copy.spec)).toContain('9007199254740993');
     expect(await f.counted(() => f.reconcile(k))).toEqual({ reads: 2, writes: 0 });
-    await f.set(f.consumer, k, '/spec/more', { x: null, y: 1 });
+    await f.set(f.consumer, k, ['/spec/more', { x: null, y: 1 }]);
     await f.reconcile(k);
     const again = await Promise.all([f.consumer.hands.get(widgets, k), f.provider.hands.get(widgets, k)]);
     expect(printJson(again[1].spec)).toBe(printJson(again[0].spec));
