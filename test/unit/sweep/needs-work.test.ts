@@ -160,7 +160,8 @@ describe('what becomes of a watch plan', () => {
     ['shrunk, it stays while an instance carries our finalizer', false, false, 1, 'keep'],
     ['shrunk, it goes when none does', false, false, 0, 'remove'],
     ['none is none', undefined, false, 0, 'keep'],
-  ] as const)('%s', (_name, provider, connectionReady, finalizers, expected) => {
+  ] as const)('%s', (_name, ...row) => {
+    const [provider, connectionReady, finalizers, expected] = row;
     expect(fate(provider, connectionReady, finalizers)).toBe(expected);
   });
 });
