@@ -42,7 +42,13 @@ export type WatchInput =
   | { readonly type: 'bookmark'; readonly resourceVersion: string }
   /** The server ended the stream as servers do. `barren`: at once and without a word, which must not become a hot loop. */
   | { readonly type: 'ended'; readonly barren: boolean }
-  | { readonly type: 'failed'; readonly errorClass: ErrorClass; readonly retryAfterSeconds?: number | undefined }
+  | {
+      readonly type: 'failed';
+      readonly errorClass: ErrorClass;
+      readonly retryAfterSeconds?: number | undefined;
+      /** The stream had stood for a good while: the failure is the first of its row. */
+      readonly lived?: boolean | undefined;
+    }
   | { readonly type: 'rested' }
   | { readonly type: 'stop' };
 
@@ -103,7 +109,7 @@ type Failed = Extract<WatchInput, { readonly type: 'failed' }>;
 type Working = Exclude<WatchState, Resting | { readonly phase: 'stopped' }>;
 
 function afterFailure(state: Working, input: Failed, chance: number): WatchState {
-  const failures = state.failures + 1;
+  const failures = (input.lived === true ? 0 : state.failures) + 1;
   const relist: Working = { phase: 'listing', failures, connects: state.connects };
   // A 410 for a version that was good once is ordinary; for one that was just listed it must not become a hot loop.
   if (input.errorClass === 'expired' && state.phase !== 'listing' && !state.gap) return relist;

@@ -49,8 +49,15 @@ export interface WatchTask {
   failed(error: KbindError): void;
 }
 
-/** Without a byte for this long a stream counts as dead: bookmarks come about once a minute. */
+/**
+ * Without a byte for this long a stream counts as dead. Current API servers send a bookmark within two minutes, old ones (1.20)
+ * none on a quiet collection: silence is therefore an ordinary end, not a failure.
+ */
 export const IDLE_MS = 150_000;
+/** Timers may fire a little early. */
+const IDLE_TOLERANCE_MS = 2_000;
+/** A stream that stood this long was no failed attempt. */
+const LIVED_MS = 30_000;
 const MIN_STREAM_SECONDS = 300;
 const MAX_STREAM_SECONDS = 600;
 /** A stream that ends sooner than this without an event is no ordinary end. */
@@ -65,6 +72,9 @@ export class Watcher {
   readonly #abort = new AbortController();
   readonly #running: Promise<void>;
   #state: WatchState = firstState;
+  /** Monotonic ms: when the last stream stood, and when it was last heard of. */
+  #opened = 0;
+  #heard = 0;
 
   constructor(task: WatchTask, pace: Pace, log: Logger, metrics: ForwarderMetrics) {
     this.#task = task;
@@ -105,13 +115,24 @@ export class Watcher {
       await work();
     } catch (thrown) {
       if (this.#abort.signal.aborted) return;
-      const error = toKbindError(thrown);
-      const { retryAfterSeconds } = error.details;
-      this.#task.failed(error);
-      this.#metrics.reconnects.inc({ source: this.#task.type, cause: error.errorClass });
-      this.#feed({ type: 'failed', errorClass: error.errorClass, retryAfterSeconds });
-      this.#report(error);
+      this.#failed(toKbindError(thrown));
     }
+  }
+
+  #failed(error: KbindError): void {
+    const now = this.#pace.clock.monotonic();
+    const streaming = this.#state.phase === 'streaming';
+    const { errorClass, details } = error;
+    if (streaming && errorClass === 'unavailable' && now - this.#heard >= IDLE_MS - IDLE_TOLERANCE_MS) {
+      this.#metrics.reconnects.inc({ source: this.#task.type, cause: 'idle' });
+      this.#feed({ type: 'ended', barren: false });
+      return;
+    }
+    this.#task.failed(error);
+    this.#metrics.reconnects.inc({ source: this.#task.type, cause: errorClass });
+    const lived = streaming && now - this.#opened >= LIVED_MS;
+    this.#feed({ type: 'failed', errorClass, retryAfterSeconds: details.retryAfterSeconds, lived });
+    this.#report(error);
   }
 
   async #list(): Promise<void> {
@@ -123,15 +144,15 @@ export class Watcher {
 
   async #stream(): Promise<void> {
     const client = await this.#task.client(this.#abort.signal);
-    const started = this.#pace.clock.monotonic();
     let heard = false;
     for await (const event of this.#open(client)) {
       if (this.#abort.signal.aborted) return;
       heard = true;
+      this.#heard = this.#pace.clock.monotonic();
       this.#take(event);
     }
     if (this.#abort.signal.aborted) return;
-    const barren = !heard && this.#pace.clock.monotonic() - started < BARREN_MS;
+    const barren = !heard && this.#pace.clock.monotonic() - this.#opened < BARREN_MS;
     this.#metrics.reconnects.inc({ source: this.#task.type, cause: 'ended' });
     this.#feed({ type: 'ended', barren });
   }
@@ -147,7 +168,11 @@ export class Watcher {
       signal: this.#abort.signal,
       timeoutSeconds: Math.round(MIN_STREAM_SECONDS + this.#pace.chance() * (MAX_STREAM_SECONDS - MIN_STREAM_SECONDS)),
       idleMs: IDLE_MS,
-      onOpen: () => this.#feed({ type: 'opened' }),
+      onOpen: () => {
+        this.#opened = this.#pace.clock.monotonic();
+        this.#heard = this.#opened;
+        this.#feed({ type: 'opened' });
+      },
     });
   }
 

@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createForwarder, type Forwarder, type ForwarderOptions } from '../../../lib/forwarder/forwarder.ts';
-import type { Sleep } from '../../../lib/forwarder/watcher.ts';
+import { IDLE_MS, type Sleep } from '../../../lib/forwarder/watcher.ts';
 import type { KubeClient, WatchEvent } from '../../../lib/kube/types.ts';
 import type { KubeObject } from '../../../lib/model/api.ts';
 import { systemClock } from '../../../lib/model/clock.ts';
@@ -186,6 +186,24 @@ describe('forwarder', () => {
     first.push(event('ADDED', widget('a', 501)));
     first.fail(new KbindError('unavailable', 'reset'));
     await until(() => expect(provider.open(API)[0]?.options.resourceVersion).toBe('501'));
+    expect(sink.sweeps(API)).toHaveLength(1);
+  });
+
+  it('a stream that fell silent is opened again at once, again and again, without a rest or a sweep', async () => {
+    let now = 0;
+    const rests: number[] = [];
+    const { consumer, sink } = await setup({
+      clock: { now: () => now, monotonic: () => now },
+      sleep: (ms, signal) => (rests.push(ms), quickSleep(ms, signal)),
+    });
+    await until(() => expect(sink.sweeps(API)).toHaveLength(1));
+    rests.length = 0;
+    for (let round = 2; round < 8; round += 1) {
+      now += IDLE_MS;
+      (await only(() => consumer.open(API))).fail(new KbindError('unavailable', 'no byte for a while'));
+      await until(() => expect(consumer.streams.filter(({ api }) => api === API)).toHaveLength(round));
+    }
+    expect(rests).toEqual([]);
     expect(sink.sweeps(API)).toHaveLength(1);
   });
 

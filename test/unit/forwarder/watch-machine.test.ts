@@ -124,6 +124,16 @@ const rows: readonly [string, WatchState, WatchInput, WatchState][] = [
     { type: 'failed', errorClass: 'unserved' },
     { phase: 'resting', delayMs: 5_000, next: { ...listing, failures: 41 } },
   ],
+  [
+    'a failure after a stream that lived is the first of its row',
+    { ...streaming, failures: 7, gap: false },
+    { type: 'failed', errorClass: 'unavailable', lived: true },
+    {
+      phase: 'resting',
+      delayMs: 1000,
+      next: { phase: 'connecting', resourceVersion: '10', gap: false, failures: 1, connects: 1 },
+    },
+  ],
   ['goes on after the rest', { phase: 'resting', delayMs: 1, next: listing }, { type: 'rested' }, listing],
   ['stops while it rests', { phase: 'resting', delayMs: 1, next: listing }, { type: 'stop' }, { phase: 'stopped' }],
   ['stops while it streams', streaming, { type: 'stop' }, { phase: 'stopped' }],
