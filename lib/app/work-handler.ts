@@ -8,8 +8,11 @@ import { settle, settleMalformed } from '../queue/settle.ts';
 import { runTask, type Engine } from './engine.ts';
 import { idleRun, misrouted, type QueueHandler } from './reconcile-handler.ts';
 
-/** A requeue that is due within this is forwarded: the queue's own delay is not finer, ms. */
-const DUE_TOLERANCE_MS = 1_500;
+/**
+ * A requeue that is due within this is forwarded, ms. With what two clocks may differ by, it must stay under half the
+ * shortest delay that collapses (2 s): a key that runs earlier finds its next requeue in the bucket that it used up itself.
+ */
+export const DUE_TOLERANCE_MS = 250;
 /** What a sweep should leave of the time before it is aborted, ms: for its last page and for sending itself on. */
 const SWEEP_RESERVE_MS = 5_000;
 /** When a sweep that found no time comes back, seconds. */

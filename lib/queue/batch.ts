@@ -38,7 +38,7 @@ export interface BatchOptions {
 }
 
 /** Nothing new is started with less time than this left, ms. */
-export const START_RESERVE_MS = 6_000;
+export const START_RESERVE_MS = 10_000;
 /** What still runs is aborted with this left, ms: settling needs the rest. */
 export const ABORT_RESERVE_MS = 3_000;
 

@@ -72,7 +72,8 @@ export function heartbeatMessage(request: HeartbeatRequest): Addressed {
 
 /** A request for `work`, held for that long (cut to what SQS holds: whoever gets it early sends it again). */
 export function workMessage(request: WorkRequest, delaySeconds = 0): Addressed {
-  const delay = Math.min(Math.round(delaySeconds), MAX_DELAY_SECONDS);
+  // Never early: a key that ran before it was due would find its next requeue in the bucket that it used up itself.
+  const delay = Math.min(Math.ceil(delaySeconds), MAX_DELAY_SECONDS);
   return {
     queue: 'work',
     message: delay > 0 ? { body: encodeMessage(request), delaySeconds: delay } : { body: encodeMessage(request) },

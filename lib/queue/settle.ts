@@ -100,10 +100,12 @@ function judgeOutcome(request: ChainedRequest, outcome: Outcome): Verdict {
 function judgeError(request: ChainedRequest, error: KbindError, circumstances: Circumstances): Verdict {
   const reason = error.errorClass;
   const { leftAloneSeconds, retryAfterSeconds } = error.details;
+  // The next backstop is the retry of a key that a tick's sweep enqueued, whatever went wrong.
+  const noChain: Verdict = { type: 'ack', metric: 'SweepKeyFailed', reason };
+  if (leftAloneSeconds !== undefined && !request.retry) return noChain;
   if (leftAloneSeconds !== undefined) return postpone(request, { reason, seconds: leftAloneSeconds }, circumstances);
   const policy = retryPolicy[error.errorClass];
-  // The next backstop is the retry of a key that a tick's sweep enqueued, whatever went wrong.
-  if (!request.retry && policy.action !== 'wait') return { type: 'ack', metric: 'SweepKeyFailed', reason };
+  if (!request.retry && policy.action !== 'wait') return noChain;
   if (policy.action === 'wait') return waitOn(request, policy, reason);
   const attempts = (request.attempt ?? 0) + 1;
   if (policy.action === 'dead-letter' || attempts >= MAX_ATTEMPTS) {

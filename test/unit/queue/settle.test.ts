@@ -127,10 +127,18 @@ describe('verdicts', () => {
     expect(verdict).toMatchObject({ type: 'requeue', request: { retry: false } });
   });
 
-  it('what is left alone is put off as it was, also without retry', () => {
-    const request = instanceRequest('w', { retry: false, attempt: 4, waited: 16, firstFailure: 3 });
+  it('what is left alone is put off as it was', () => {
+    const request = instanceRequest('w', { attempt: 4, waited: 16, firstFailure: 3 });
     const verdict = judge(request, failed('aborted', { leftAloneSeconds: 4 }), circumstances);
     expect(verdict).toEqual({ type: 'requeue', metric: 'Postponed', reason: 'aborted', request, delaySeconds: 6 });
+  });
+
+  it('what is left alone and was enqueued by a tick is left to the next one', () => {
+    const request = instanceRequest('w', { retry: false });
+    expect(judge(request, failed('aborted', { leftAloneSeconds: 4 }), circumstances)).toMatchObject({
+      type: 'ack',
+      metric: 'SweepKeyFailed',
+    });
   });
 
   it('what did not start is put off as it was', () => {
