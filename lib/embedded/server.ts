@@ -184,7 +184,12 @@ const KNOWN_CORE = new Set([
 class PageNotFound extends Error {}
 
 const isBuiltIn = ({ group, version }: RequestInfo, registry: Registry): boolean =>
-  registry.all().some((resource) => !resource.custom && resource.group === group && resource.versions.some(({ name }) => name === version));
+  registry
+    .all()
+    .some(
+      (resource) =>
+        !resource.custom && resource.group === group && resource.versions.some(({ name }) => name === version),
+    );
 
 function notServed(info: RequestInfo, registry: Registry): Error {
   const isKnown = info.group === '' ? KNOWN_CORE.has(info.plural) : KNOWN_GROUPS.has(info.group);

@@ -42,7 +42,9 @@ export function parseJsonBody(body: Buffer): unknown {
   try {
     return parseJson(decoder.decode(body));
   } catch (error) {
-    throw badRequest(`the object provided is unrecognized: couldn't get version/kind; json parse error: ${(error as Error).message}`);
+    throw badRequest(
+      `the object provided is unrecognized: couldn't get version/kind; json parse error: ${(error as Error).message}`,
+    );
   }
 }
 

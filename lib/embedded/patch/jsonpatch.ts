@@ -120,16 +120,13 @@ function remove(holder: Obj, path: string, op: string): unknown {
 
 function replace(holder: Obj, path: string, value: unknown): void {
   const place = locate(holder, path);
-  if (!place || entryIsMissing(place.container, place.key)) throw missing('replace', path);
+  if (!place) throw missing('replace', path);
   const { container, key } = place;
-  if (Array.isArray(container)) container[indexOf(key, container.length)] = value;
-  else put(container, key, value);
-}
-
-function entryIsMissing(container: Container, key: string): boolean {
-  if (!Array.isArray(container)) return !Object.hasOwn(container, key);
+  // In an object, this is an add: that is how Go's library reads the RFC, and clients have come to rely on it.
+  if (!Array.isArray(container)) return put(container, key, value);
   const index = indexOf(key, container.length);
-  return index < 0 || index >= container.length;
+  if (index < 0 || index >= container.length) throw missing('replace', path);
+  container[index] = value;
 }
 
 function test(holder: Obj, path: string, value: unknown): void {

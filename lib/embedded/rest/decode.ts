@@ -46,13 +46,15 @@ function wrongKind(body: Obj, { resource, version }: Call): Error {
 
 function wrongVersion(body: Obj, { resource }: Call, expected: string): Error {
   const given = String(body['apiVersion']);
-  if (resource.custom) return badRequest(`the API version in the data (${given}) does not match the expected API version (${expected})`);
+  if (resource.custom)
+    return badRequest(`the API version in the data (${given}) does not match the expected API version (${expected})`);
   return badRequest(
     `${resource.kind} in version ${JSON.stringify(given)} cannot be handled as a ${resource.kind}: no kind ${JSON.stringify(resource.kind)} is registered for version ${JSON.stringify(given)} in scheme "pkg/runtime/scheme.go:111"`,
   );
 }
 
-const groupAndVersion = (apiVersion: string): string[] => (apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion]);
+const groupAndVersion = (apiVersion: string): string[] =>
+  apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion];
 
 /** Makes an object out of a body: types of known fields checked, unknown ones pruned, defaults filled in. */
 export function shape(body: Obj, call: Call, validation: FieldValidation, partial = false): KubeObject {

@@ -57,8 +57,7 @@ export function systemFields(object: KubeObject, live: KubeObject): KubeObject {
   if (live.metadata.uid && !kept.uid) kept.uid = live.metadata.uid;
   if (live.metadata.generation === undefined) delete kept.generation;
   else kept.generation = live.metadata.generation;
-  if (!kept.creationTimestamp && live.metadata.creationTimestamp)
-    kept.creationTimestamp = live.metadata.creationTimestamp;
+  if (live.metadata.creationTimestamp) kept.creationTimestamp = live.metadata.creationTimestamp;
   if (live.metadata.deletionTimestamp) kept.deletionTimestamp = live.metadata.deletionTimestamp;
   else delete kept.deletionTimestamp;
   if (live.metadata.deletionGracePeriodSeconds === undefined) delete kept.deletionGracePeriodSeconds;

@@ -14,6 +14,8 @@ export interface WatchEvent {
 
 /** Where a watch writes. */
 export interface WatchSink {
+  /** Called once, before anything is sent: from here on a watch cannot be refused any more. */
+  open(): void;
   send(event: WatchEvent): void;
   end(): void;
 }
@@ -44,6 +46,7 @@ export function watch(call: Call, sink: WatchSink): WatchHandle {
   if (!handle.start(query.get('resourceVersion') ?? '')) return handle;
   const unlisten = table.listen((change) => handle.deliver(change));
   handle.onStop(unlisten);
+  handle.onStop(table.onClose(() => handle.stop()));
   handle.limit(seconds * 1000);
   return handle;
 }
@@ -90,16 +93,14 @@ class Running implements WatchHandle {
     const { world, resource, query } = this.#call;
     const table = world.store.table(resource);
     const initial = query.get('sendInitialEvents');
+    checkVersion(from);
+    this.#sink.open();
     const wantsState = initial === null ? from === '' || from === '0' : readBoolean(initial);
     if (wantsState) {
       this.#sendState(initial !== null);
       return true;
     }
     if (from === '' || from === '0') return true;
-    if (!/^\d+$/.test(from))
-      throw badRequest(
-        `Invalid value: ${JSON.stringify(from)}: strconv.ParseUint: parsing ${JSON.stringify(from)}: invalid syntax`,
-      );
     if (Number(from) < table.compacted) {
       this.#fail(expired(`too old resource version: ${from} (${table.compacted})`).status);
       return false;
@@ -167,6 +168,12 @@ class Running implements WatchHandle {
     this.#sink.send({ type: 'ERROR', object: status });
     this.stop();
   }
+}
+
+function checkVersion(from: string): void {
+  if (/^\d*$/.test(from)) return;
+  const quoted = JSON.stringify(from);
+  throw badRequest(`Invalid value: ${quoted}: strconv.ParseUint: parsing ${quoted}: invalid syntax`);
 }
 
 // An object that left the selection is shown as it last was in it, at the revision of the change.

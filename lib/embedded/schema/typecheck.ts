@@ -11,7 +11,10 @@ export function typeProblem(object: Obj, schema: Schema, custom: boolean): strin
   const meta = schema.properties?.['metadata'];
   const metadata = object['metadata'];
   if (metadata === undefined || metadata === null || !meta) return undefined;
-  return valueProblem(metadata, meta, 'metadata')?.replaceAll('Go struct field metadata.', 'Go struct field ObjectMeta.');
+  return valueProblem(metadata, meta, 'metadata')?.replaceAll(
+    'Go struct field metadata.',
+    'Go struct field ObjectMeta.',
+  );
 }
 
 function mapProblem(object: Obj, schema: Schema, path: string): string | undefined {

@@ -33,6 +33,7 @@ export class Store {
 
   /** Forgets a resource that is no longer served. */
   drop(resource: { group: string; plural: string }): void {
+    this.#tables.get(tableName(resource))?.close();
     this.#tables.delete(tableName(resource));
   }
 

@@ -17,6 +17,7 @@ export type Listener = (change: Change) => void;
 export class Table {
   readonly #objects = new Map<string, KubeObject>();
   readonly #listeners = new Set<Listener>();
+  readonly #closers = new Set<() => void>();
   #keys: string[] | undefined;
   #history: Change[] = [];
   /** Changes up to this revision are forgotten. */
@@ -88,6 +89,16 @@ export class Table {
   listen(listener: Listener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
+  }
+
+  /** Calls back when the resource is no longer served. */
+  onClose(closer: () => void): () => void {
+    this.#closers.add(closer);
+    return () => void this.#closers.delete(closer);
+  }
+
+  close(): void {
+    for (const closer of this.#closers) closer();
   }
 
   #forget(count: number): void {

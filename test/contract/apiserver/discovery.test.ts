@@ -4,7 +4,13 @@ import { CRDS_PATH, widgetCrd } from '../../support/apiserver/widgets.ts';
 
 onEveryServer('discovery', (server, kind) => {
   beforeAll(async () => {
-    await installCrd(server(), { ...widgetCrd(), spec: { ...widgetCrd().spec, names: { plural: 'widgets', kind: 'Widget', shortNames: ['wd'], categories: ['all'] } } });
+    await installCrd(server(), {
+      ...widgetCrd(),
+      spec: {
+        ...widgetCrd().spec,
+        names: { plural: 'widgets', kind: 'Widget', shortNames: ['wd'], categories: ['all'] },
+      },
+    });
   });
 
   it('serves the versions of the core API', async () => {
@@ -19,11 +25,17 @@ onEveryServer('discovery', (server, kind) => {
       versions: [{ groupVersion: 'example.org/v1', version: 'v1' }],
       preferredVersion: { groupVersion: 'example.org/v1', version: 'v1' },
     });
-    expect(groups.map(({ name }) => name)).toEqual(expect.arrayContaining(['apiextensions.k8s.io', 'coordination.k8s.io', 'authorization.k8s.io']));
+    expect(groups.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['apiextensions.k8s.io', 'coordination.k8s.io', 'authorization.k8s.io']),
+    );
   });
 
   it('serves one group', async () => {
-    expect((await server().api.get('/apis/example.org')).body).toMatchObject({ kind: 'APIGroup', apiVersion: 'v1', name: 'example.org' });
+    expect((await server().api.get('/apis/example.org')).body).toMatchObject({
+      kind: 'APIGroup',
+      apiVersion: 'v1',
+      name: 'example.org',
+    });
   });
 
   it('lists the resources of a group version, with short names, categories and subresources', async () => {
@@ -31,15 +43,43 @@ onEveryServer('discovery', (server, kind) => {
     expect(body).toMatchObject({ kind: 'APIResourceList', groupVersion: 'example.org/v1' });
     const resources = body['resources'] as { name: string; verbs: string[] }[];
     const widgets = resources.find(({ name }) => name === 'widgets');
-    expect(widgets).toMatchObject({ singularName: 'widget', namespaced: true, kind: 'Widget', shortNames: ['wd'], categories: ['all'] });
-    expect([...(widgets?.verbs ?? [])].sort()).toEqual(['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']);
-    expect(resources.find(({ name }) => name === 'widgets/status')).toMatchObject({ namespaced: true, kind: 'Widget', verbs: expect.arrayContaining(['get', 'patch', 'update']) as unknown });
+    expect(widgets).toMatchObject({
+      singularName: 'widget',
+      namespaced: true,
+      kind: 'Widget',
+      shortNames: ['wd'],
+      categories: ['all'],
+    });
+    expect([...(widgets?.verbs ?? [])].sort()).toEqual([
+      'create',
+      'delete',
+      'deletecollection',
+      'get',
+      'list',
+      'patch',
+      'update',
+      'watch',
+    ]);
+    expect(resources.find(({ name }) => name === 'widgets/status')).toMatchObject({
+      namespaced: true,
+      kind: 'Widget',
+      verbs: expect.arrayContaining(['get', 'patch', 'update']) as unknown,
+    });
   });
 
   it('lists the core resources', async () => {
     const { body } = await server().api.get('/api/v1');
     const names = (body['resources'] as { name: string }[]).map(({ name }) => name);
-    expect(names).toEqual(expect.arrayContaining(['configmaps', 'events', 'namespaces', 'namespaces/finalize', 'namespaces/status', 'secrets']));
+    expect(names).toEqual(
+      expect.arrayContaining([
+        'configmaps',
+        'events',
+        'namespaces',
+        'namespaces/finalize',
+        'namespaces/status',
+        'secrets',
+      ]),
+    );
   });
 
   it('answers an unknown group version with 404', async () => {
@@ -48,7 +88,11 @@ onEveryServer('discovery', (server, kind) => {
 
   it('tells its version', async () => {
     const { body } = await server().api.get('/version');
-    expect(body).toMatchObject({ major: '1', minor: String(kind.minor), gitVersion: expect.stringMatching(/^v1\.\d+\.\d+/) as unknown });
+    expect(body).toMatchObject({
+      major: '1',
+      minor: String(kind.minor),
+      gitVersion: expect.stringMatching(/^v1\.\d+\.\d+/) as unknown,
+    });
   });
 
   it.each(['/healthz', '/livez', '/readyz'])('answers %s with ok', async (path) => {
@@ -72,7 +116,8 @@ onEveryServer('discovery', (server, kind) => {
   it.skipIf(kind.minor < 30)('serves aggregated discovery (since 1.30)', async () => {
     const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json';
     const read = async () => (await server().api.get('/apis', { headers: { accept } })).body;
-    const find = (body: Awaited<ReturnType<typeof read>>) => body.items.find((item) => item.metadata.name === 'example.org');
+    const find = (body: Awaited<ReturnType<typeof read>>) =>
+      body.items.find((item) => item.metadata.name === 'example.org');
     const group = await until(async () => find(await read()));
     expect((await read()).kind).toBe('APIGroupDiscoveryList');
     expect(group).toMatchObject({
@@ -105,12 +150,17 @@ onEveryServer('discovery', (server, kind) => {
     const schemas = (body['components'] as { schemas: Record<string, unknown> }).schemas;
     expect(schemas['org.example.v1.Widget']).toMatchObject({
       type: 'object',
-      properties: { spec: { type: 'object', properties: { size: { type: 'string' } } }, metadata: { allOf: [{ $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta' }] } },
+      properties: {
+        spec: { type: 'object', properties: { size: { type: 'string' } } },
+        metadata: { allOf: [{ $ref: '#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta' }] },
+      },
       'x-kubernetes-group-version-kind': [{ group: 'example.org', kind: 'Widget', version: 'v1' }],
     });
     const paths = body['paths'] as Record<string, { patch?: { parameters: { name: string }[] } }>;
     const patch = paths['/apis/example.org/v1/namespaces/{namespace}/widgets/{name}']?.patch;
-    expect(patch).toMatchObject({ 'x-kubernetes-group-version-kind': { group: 'example.org', kind: 'Widget', version: 'v1' } });
+    expect(patch).toMatchObject({
+      'x-kubernetes-group-version-kind': { group: 'example.org', kind: 'Widget', version: 'v1' },
+    });
     expect(patch?.parameters.map(({ name }) => name)).toContain('fieldValidation');
   });
 
@@ -119,7 +169,9 @@ onEveryServer('discovery', (server, kind) => {
       const { body } = await server().api.get('/openapi/v2', { headers: { accept: 'application/json' } });
       return (body['definitions'] as Record<string, unknown> | undefined)?.['org.example.v1.Widget'];
     });
-    expect(definition).toMatchObject({ 'x-kubernetes-group-version-kind': [{ group: 'example.org', kind: 'Widget', version: 'v1' }] });
+    expect(definition).toMatchObject({
+      'x-kubernetes-group-version-kind': [{ group: 'example.org', kind: 'Widget', version: 'v1' }],
+    });
   });
 
   it('stops to serve a group with its last CRD', async () => {

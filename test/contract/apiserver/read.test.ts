@@ -1,5 +1,12 @@
 import { beforeAll, expect, it } from 'vitest';
-import { installCrd, newNamespace, onEveryServer, pathOf, until, type TestServer } from '../../support/apiserver/servers.ts';
+import {
+  installCrd,
+  newNamespace,
+  onEveryServer,
+  pathOf,
+  until,
+  type TestServer,
+} from '../../support/apiserver/servers.ts';
 import type { Body } from '../../support/apiserver/api.ts';
 import { widget, widgetCrd, widgetPath } from '../../support/apiserver/widgets.ts';
 
@@ -8,7 +15,7 @@ const secretPath = pathOf('', 'v1', 'secrets');
 
 async function pages({ api }: TestServer, path: string, query: Record<string, string>): Promise<Body[]> {
   const found: Body[] = [];
-  for (let token = ''; ; ) {
+  for (let token = ''; ;) {
     const { body } = await api.get(path, { query: { ...query, ...(token && { continue: token }) } });
     found.push(body);
     token = body.metadata.continue ?? '';
@@ -74,10 +81,13 @@ onEveryServer('read and list', (server, kind) => {
   it('lists in byte order of namespace/name, so that a-b/x comes before a/x', async () => {
     for (const namespace of ['ord', 'ord-b', 'ord0']) {
       await server().api.post('/api/v1/namespaces', { metadata: { name: namespace } });
-      for (const name of ['x', 'x-1', 'x.1']) await server().api.post(widgetPath(namespace), widget(name, {}, { labels: { order: 'yes' } }));
+      for (const name of ['x', 'x-1', 'x.1'])
+        await server().api.post(widgetPath(namespace), widget(name, {}, { labels: { order: 'yes' } }));
     }
     const keys = (list: Body): string[] => list.items.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
-    const expected = ['ord-b', 'ord', 'ord0'].flatMap((namespace) => ['x', 'x-1', 'x.1'].map((name) => `${namespace}/${name}`));
+    const expected = ['ord-b', 'ord', 'ord0'].flatMap((namespace) =>
+      ['x', 'x-1', 'x.1'].map((name) => `${namespace}/${name}`),
+    );
     const paged = await pages(server(), ALL, { limit: '2', labelSelector: 'order=yes' });
     expect(paged.flatMap(keys)).toEqual(expected);
     expect(keys((await server().api.get(ALL, { query: { labelSelector: 'order=yes' } })).body)).toEqual(expected);
@@ -103,7 +113,9 @@ onEveryServer('read and list', (server, kind) => {
     await server().api.delete(widgetPath(space, 'c'));
     await server().api.post(widgetPath(space), widget('cc'));
     await server().api.patch(widgetPath(space, 'd'), 'merge', { spec: { size: 'large' } });
-    const rest = (await server().api.get(widgetPath(space), { query: { limit: '2', continue: first.metadata.continue ?? '' } })).body;
+    const rest = (
+      await server().api.get(widgetPath(space), { query: { limit: '2', continue: first.metadata.continue ?? '' } })
+    ).body;
     expect(names(rest)).toEqual(['c', 'd']);
     expect(rest.items[1]?.spec['size']).not.toBe('large');
   });
@@ -121,7 +133,9 @@ onEveryServer('read and list', (server, kind) => {
     expect(body.reason).toBe('Expired');
     expect(body.message).toContain('The provided continue parameter is too old to display a consistent list result');
     expect(body.metadata.continue).toBeTruthy();
-    const onwards = await server().api.get(widgetPath(ns), { query: { limit: '9', continue: body.metadata.continue ?? '' } });
+    const onwards = await server().api.get(widgetPath(ns), {
+      query: { limit: '9', continue: body.metadata.continue ?? '' },
+    });
     expect(names(onwards.body)).toEqual(['c', 'd', 'e']);
   });
 
@@ -146,7 +160,11 @@ onEveryServer('read and list', (server, kind) => {
 
   it('lists not older than a resourceVersion', async () => {
     const made = await server().api.post(widgetPath(ns), widget('f', {}, { labels: { late: 'yes' } }));
-    const query = { resourceVersion: made.body.metadata.resourceVersion, resourceVersionMatch: 'NotOlderThan', labelSelector: 'late=yes' };
+    const query = {
+      resourceVersion: made.body.metadata.resourceVersion,
+      resourceVersionMatch: 'NotOlderThan',
+      labelSelector: 'late=yes',
+    };
     expect(names((await server().api.get(widgetPath(ns), { query })).body)).toEqual(['f']);
     await server().api.delete(widgetPath(ns, 'f'));
   });
@@ -191,7 +209,8 @@ onEveryServer('read and list', (server, kind) => {
   });
 
   it('selects by name and namespace', async () => {
-    const select = async (fieldSelector: string) => names((await server().api.get(ALL, { query: { fieldSelector, labelSelector: 'letter' } })).body);
+    const select = async (fieldSelector: string) =>
+      names((await server().api.get(ALL, { query: { fieldSelector, labelSelector: 'letter' } })).body);
     expect(await select('metadata.name=b')).toEqual(['b']);
     expect(await select(`metadata.namespace=${ns},metadata.name!=b`)).toEqual(['a', 'c', 'd', 'e']);
     expect(await select('metadata.namespace=nowhere')).toEqual([]);
@@ -207,7 +226,11 @@ onEveryServer('read and list', (server, kind) => {
     const accept = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
     const { body, headers } = await server().api.get(widgetPath(ns, 'a'), { headers: { accept } });
     expect(headers['content-type']).toContain('application/json');
-    expect(body).toMatchObject({ kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: { name: 'a', labels: { letter: 'a' } } });
+    expect(body).toMatchObject({
+      kind: 'PartialObjectMetadata',
+      apiVersion: 'meta.k8s.io/v1',
+      metadata: { name: 'a', labels: { letter: 'a' } },
+    });
     expect(body['spec']).toBeUndefined();
   });
 
@@ -223,7 +246,11 @@ onEveryServer('read and list', (server, kind) => {
   it('shows a Table with the columns of the CRD', async () => {
     const accept = 'application/json;as=Table;g=meta.k8s.io;v=v1,application/json';
     const { body } = await server().api.get(widgetPath(ns), { headers: { accept }, query: { limit: '1' } });
-    expect(body).toMatchObject({ kind: 'Table', apiVersion: 'meta.k8s.io/v1', rows: [{ cells: ['a', 'small'], object: { kind: 'PartialObjectMetadata', metadata: { name: 'a' } } }] });
+    expect(body).toMatchObject({
+      kind: 'Table',
+      apiVersion: 'meta.k8s.io/v1',
+      rows: [{ cells: ['a', 'small'], object: { kind: 'PartialObjectMetadata', metadata: { name: 'a' } } }],
+    });
     expect((body['columnDefinitions'] as { name: string }[]).map(({ name }) => name)).toEqual(['Name', 'Size']);
     expect(body.metadata.resourceVersion).toMatch(/^\d+$/);
   });
@@ -231,7 +258,11 @@ onEveryServer('read and list', (server, kind) => {
   it('shows a Table of a built-in kind', async () => {
     const accept = 'application/json;as=Table;g=meta.k8s.io;v=v1,application/json';
     const { body } = await server().api.get('/api/v1/namespaces/default', { headers: { accept } });
-    expect((body['columnDefinitions'] as { name: string }[]).map(({ name }) => name)).toEqual(['Name', 'Status', 'Age']);
+    expect((body['columnDefinitions'] as { name: string }[]).map(({ name }) => name)).toEqual([
+      'Name',
+      'Status',
+      'Age',
+    ]);
     expect(body['rows']).toMatchObject([{ cells: ['default', 'Active', expect.any(String)] }]);
   });
 
