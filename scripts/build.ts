@@ -5,11 +5,11 @@ import { isAuthPlugin, withoutAuthPlugins } from './auth-plugins.ts';
 import { zip } from './zip.ts';
 
 /**
- * Bundles what is shipped: one ESM file per function, zipped as serverless.yml expects it, and the forwarder. Source
- * maps stand apart in .build/maps, with the report of what went in.
+ * Bundles what is shipped, into .build or the folder that is given: one ESM file per function, zipped as serverless.yml
+ * expects it, and the forwarder. Source maps stand apart in maps/, with the report of what went in.
  */
 const root = join(import.meta.dirname, '..');
-const out = join(root, '.build');
+const out = process.argv[2] ?? join(root, '.build');
 const FORWARDER_ENTRY = join(root, 'lib', 'app', 'forwarder-main.ts');
 
 /** Bundled CommonJS packages call `require` for Node's own modules, which ESM does not have. */

@@ -41,7 +41,11 @@ const reason = reasonToInstall();
 if (reason !== undefined) {
   console.error(`Installing packages with \`npm ci\` first, because ${reason} (about half a minute)…`);
   const shell = process.platform === 'win32';
-  const run = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: root, stdio: 'inherit', shell });
+  const run = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: root,
+    stdio: 'inherit',
+    shell,
+  });
   if (run.status !== 0) {
     console.error('`npm ci` failed; its own messages are above.');
     process.exit(run.status ?? 1);
