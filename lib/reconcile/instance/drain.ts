@@ -2,7 +2,7 @@ import { hasFinalizer, setMarkers } from '../object-writes.ts';
 import { IDENTITY_MAX_AGE_MS, type Side } from '../world.ts';
 import type { Belief } from '../../kube/types.ts';
 import { keyText, type KubeObject } from '../../model/api.ts';
-import { isError, toKbindError } from '../../model/errors.ts';
+import { isError, KbindError, toKbindError } from '../../model/errors.ts';
 import type { AnyBinding } from '../../model/kinds.ts';
 import { SYNCER_FINALIZER } from '../../model/markers.ts';
 import { done, type Outcome } from '../../model/outcome.ts';
@@ -93,13 +93,19 @@ async function readForDrain(
   }
 }
 
+/** Errors that say nothing about the provider's side. */
+const PASSING: ReadonlySet<string> = new Set(['aborted', 'stale', 'internal', 'conflict']);
+
 /** An unusable credential or another cluster leaves the copy at once; any other failed read does so the fifth time. */
 function leaveOrThrow({ attempt }: Work, error: unknown): LeftBehind {
-  const { errorClass, message } = toKbindError(error);
+  const { errorClass, message, details } = toKbindError(error);
   if (isError(error, 'credential', 'identity')) return new LeftBehind(message);
-  const passing = isError(error, 'aborted', 'stale', 'internal', 'conflict') || errorClass === 'internal';
-  if (passing || attempt + 1 < MAX_PROVIDER_READS) throw error;
-  return new LeftBehind(message);
+  const leftAlone = details.leftAloneSeconds;
+  if (PASSING.has(errorClass) && leftAlone === undefined) throw error;
+  if (attempt + 1 >= MAX_PROVIDER_READS) return new LeftBehind(message);
+  if (leftAlone === undefined) throw error;
+  // Postponed without an attempt, a drain would never come to its fifth while the provider stays away.
+  throw new KbindError('unavailable', message, { retryAfterSeconds: leftAlone }, error);
 }
 
 async function tellLeftBehind({ world, api, providerKey }: Work, binding: AnyBinding, left: LeftBehind): Promise<void> {

@@ -384,6 +384,19 @@ describe('drain (spec §4, last paragraph)', () => {
     expect(world.sourceNow?.metadata.finalizers).toEqual([]);
   });
 
+  test('a provider that is left alone counts as a failed read, not as a wait without end', async () => {
+    const world = draining(9);
+    world.providerError = new KbindError('aborted', 'left alone', { side: 'provider', leftAloneSeconds: 7 });
+    await expect(world.instanceOutcome(0)).rejects.toMatchObject({
+      errorClass: 'unavailable',
+      details: { retryAfterSeconds: 7 },
+    });
+    expect(await world.instanceOutcome(4)).toMatchObject({ reason: 'drained' });
+    world.providerError = new KbindError('aborted', 'time is up');
+    world.put({ finalizers: [FINALIZER] });
+    await expect(world.instanceOutcome(9)).rejects.toMatchObject({ errorClass: 'aborted' });
+  });
+
   test.each(['credential', 'identity'] as const)('class %s leaves the copy at once', async (cls) => {
     const world = draining(9);
     world.providerError = new KbindError(cls, 'no');

@@ -155,14 +155,13 @@ describe('what becomes of a watch plan', () => {
     return planFate(crd, connection, finalizers);
   };
   test.each([
-    ['stays while the Connection is Ready', true, true, 0, 'keep'],
-    ['shrinks once it is not', true, false, 0, 'shrink'],
-    ['shrunk, it stays while an instance carries our finalizer', false, false, 1, 'keep'],
-    ['shrunk, it goes when none does', false, false, 0, 'remove'],
-    ['none is none', undefined, false, 0, 'keep'],
-  ] as const)('%s', (_name, ...row) => {
-    const [provider, connectionReady, finalizers, expected] = row;
-    expect(fate(provider, connectionReady, finalizers)).toBe(expected);
+    { name: 'stays while the Connection is Ready', given: [true, true, 0], expected: 'keep' },
+    { name: 'shrinks once it is not', given: [true, false, 0], expected: 'shrink' },
+    { name: 'shrunk, it stays while an instance carries our finalizer', given: [false, false, 1], expected: 'keep' },
+    { name: 'shrunk, it goes when none does', given: [false, false, 0], expected: 'remove' },
+    { name: 'none is none', given: [undefined, false, 0], expected: 'keep' },
+  ] as const)('$name', ({ given, expected }) => {
+    expect(fate(...given)).toBe(expected);
   });
 });
 
