@@ -48,17 +48,20 @@ export function whyNotReady(results: readonly ApiResult[]): NotReady | undefined
   return undefined;
 }
 
-/** What a person should know although the binding is Ready. */
-export function remarks(results: readonly ApiResult[], shadowed: readonly string[]): string[] {
-  const dropped = results.flatMap(({ api, state, droppedVersions = [] }) =>
-    state === 'installed' && droppedVersions.length > 0
-      ? [`${api} is offered in one version; left out: ${droppedVersions.join(', ')}`]
+/** A sentence for each API of which the consumer gets one of several versions. */
+export const droppedVersions = (results: readonly ApiResult[]): string[] =>
+  results.flatMap(({ api, state, droppedVersions: dropped = [] }) =>
+    state === 'installed' && dropped.length > 0
+      ? [`${api} is offered in one version; left out: ${dropped.join(', ')}`]
       : [],
   );
+
+/** What a person should know although the binding is Ready. */
+export function remarks(results: readonly ApiResult[], shadowed: readonly string[]): string[] {
   const said = results.flatMap(({ state, message }) =>
     (state === 'installed' || state === 'out-of-scope') && message !== '' ? [message] : [],
   );
-  return [...said, ...shadowed, ...dropped];
+  return [...said, ...shadowed, ...droppedVersions(results)];
 }
 
 const plural = (count: number, one: string): string => `${count} ${one}${count === 1 ? '' : 's'}`;

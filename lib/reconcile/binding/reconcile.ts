@@ -2,7 +2,7 @@ import { isDeleting } from '../../model/crd.ts';
 import { isError, KbindError } from '../../model/errors.ts';
 import type { Connection } from '../../model/kinds.ts';
 import { CLEANUP_FINALIZER } from '../../model/markers.ts';
-import { connectionIsReady, providerEpoch } from '../../model/may-act.ts';
+import { bindingIsReady, connectionIsReady, providerEpoch } from '../../model/may-act.ts';
 import { done, wait, waitForDeletion, waitForPermission, type Outcome } from '../../model/outcome.ts';
 import type { ReconcileRequest } from '../../model/request.ts';
 import { addFinalizer, hasFinalizer } from '../object-writes.ts';
@@ -11,7 +11,14 @@ import type { Side, World } from '../world.ts';
 import { announce } from './bound-by.ts';
 import { nodes } from './chart.ts';
 import { deleteBinding } from './delete.ts';
-import { condition, conflictsCondition, permissionCondition, remarks, whyNotReady } from './is-it-ready.ts';
+import {
+  condition,
+  conflictsCondition,
+  droppedVersions,
+  permissionCondition,
+  remarks,
+  whyNotReady,
+} from './is-it-ready.ts';
 import { shadowedApis } from './is-it-shadowed.ts';
 import { processApis, type ApiResult } from './process-apis.ts';
 import { boundApis, persist, wantedStatus } from './status.ts';
@@ -121,7 +128,10 @@ async function conclude(world: World, pass: Pass, results: readonly ApiResult[])
   ];
   const { target, connection } = pass;
   const boundAPIs = boundApis(results, target.binding.status.boundAPIs);
-  if (notReady === undefined) await announce(world, target, results, await believeAgain(world, pass));
+  if (notReady === undefined) {
+    await tellDropped(world, pass, results);
+    await announce(world, target, results, await believeAgain(world, pass));
+  }
   trace.step(nodes.status);
   await persist(world, target, wantedStatus(target, { conditions, boundAPIs }, world.clock.now()), connection);
   return whenAgain(results);
@@ -132,6 +142,14 @@ function finish(world: World, { target }: Pass): void {
   const { length } = target.binding.spec.relatedResources;
   world.trace.step(nodes.related, length === 0 ? 'none selected' : 'left out: not part of this release');
   world.trace.step(nodes.conditions);
+}
+
+/** Once, when the binding turns Ready: the condition says it for as long as it lasts (L13). */
+async function tellDropped(world: World, { target }: Pass, results: readonly ApiResult[]): Promise<void> {
+  if (bindingIsReady(target.binding)) return;
+  for (const sentence of droppedVersions(results)) {
+    await world.events.normal(target.binding.raw, 'VersionsDropped', sentence);
+  }
 }
 
 const readyConditions = (said: readonly string[]): ReturnType<typeof condition>[] => {

@@ -349,6 +349,8 @@ describe('what a Ready binding has written', () => {
     world.provider.put(resources.crds, crd(exported(), { versions }));
     await world.reconcile();
     expect(world.message('Ready')).toContain('left out: v1beta1');
+    await world.reconcile();
+    expect(world.events).toMatchObject([{ reason: 'VersionsDropped' }]);
   });
 
   test('two bindings that rely on one CRD do not take turns in writing bound-by', async () => {
