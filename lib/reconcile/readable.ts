@@ -1,3 +1,4 @@
+import * as z from 'zod/mini';
 import { apiName, keyOf, keyText, resources, type KubeObject, type ResourceRef } from '../model/api.ts';
 import { KbindError } from '../model/errors.ts';
 import { parseBinding, parseConnection, type AnyBinding, type Connection } from '../model/kinds.ts';
@@ -13,7 +14,12 @@ interface Reading {
   readonly log: Logger;
 }
 
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error)).slice(0, 300);
+/** `spec.apis: Invalid input; …`: fields and what is wrong with them, never their values. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof z.core.$ZodError)) return error instanceof Error ? error.message : String(error);
+  const fields = error.issues.map(({ path, message }) => `${['spec', ...path.map(String)].join('.')}: ${message}`);
+  return fields.join('; ').slice(0, 300);
+}
 
 function unreadable(ref: ResourceRef, object: KubeObject, error: unknown): KbindError {
   const api = apiName(ref);

@@ -74,7 +74,6 @@ class View implements SharedReads {
   readonly #log: Logger;
   readonly #serves: Serves;
 
-  // eslint-disable-next-line max-params -- private to this file
   constructor(client: KubeClient, cache: ReadCache, log: Logger, serves: Serves) {
     this.#client = client;
     this.#cache = cache;
