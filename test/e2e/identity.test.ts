@@ -15,7 +15,7 @@ import {
   type F0,
 } from '../support/e2e/f0.ts';
 import { CuttableProxy } from '../support/e2e/proxy.ts';
-import { staysTrue } from '../support/e2e/until.ts';
+import { staysTrue, until } from '../support/e2e/until.ts';
 
 const specOf = (object: KubeObject | undefined): Record<string, unknown> =>
   (object?.spec ?? {}) as Record<string, unknown>;
@@ -139,11 +139,13 @@ describe('a provider that is away, is another one, or serves another version', (
     await installCrd(f0.provider, crdFor(logical, { exported: false }));
     await f0.provider.make(logical, { name: 'cluster' }, { spec: {} });
     const uid = (await f0.provider.get(logical, { name: 'cluster' })).metadata.uid;
-    await untilObject(
-      f0.consumer,
-      resources.connections,
-      { name: 'demo-provider' },
-      (object) => conditionOf(object, 'Ready')?.reason === 'ClusterIdentityChanged',
+    // Which API tells the identity is remembered for a minute, and looked at by the 30-second refresh.
+    await until(
+      'the old Connection notices',
+      async () =>
+        conditionOf(await f0.consumer.get(resources.connections, { name: 'demo-provider' }), 'Ready')?.reason ===
+        'ClusterIdentityChanged',
+      { timeoutMs: 150_000 },
     );
     await makeConnection(f0.consumer, { name: 'kcp-provider' });
     const connection = await untilReady(f0.consumer, resources.connections, { name: 'kcp-provider' });

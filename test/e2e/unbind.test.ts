@@ -165,6 +165,10 @@ describe('unbinding', () => {
       { name: 'z1' },
       (zone) => (zone.status as { phase?: string } | undefined)?.phase === 'Up',
     );
+    // Any live binding that lists an API keeps it from being unwound, also one that cannot act on it (spec §4).
+    await f0.consumer.delete(resources.bindings, at('both'));
+    await untilGone(f0.consumer, resources.bindings, at('both'));
+    expect(await f0.provider.find(zones, { name: 'z1' })).toBeDefined();
     await f0.consumer.delete(resources.clusterBindings, { name: 'zones' });
     await untilGone(f0.provider, zones, { name: 'z1' });
     await untilGone(f0.consumer, resources.clusterBindings, { name: 'zones' });
