@@ -78,12 +78,13 @@ async function undoCopy(
     carriesMarkersOf(current, owner) &&
     current.metadata.deletionTimestamp === undefined
   ) {
+    const undone = current;
     try {
-      await undoOnce(work, pair, { copy: current, undo });
+      await untilAnswered(work, () => undoOnce(work, pair, { copy: undone, undo }));
       return;
     } catch (error) {
-      // Somebody wrote in between, or no answer came: what stands now decides. Anything else is thrown.
-      if (!isError(error, 'conflict', 'absent', 'unavailable', 'throttled') || work.world.signal.aborted) throw error;
+      // Somebody wrote in between, or it is gone: what stands now decides. Anything else is thrown.
+      if (!isError(error, 'conflict', 'absent')) throw error;
     }
     current = await untilAnswered(work, () => readCopy(work, pair.provider));
   }

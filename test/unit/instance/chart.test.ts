@@ -415,6 +415,51 @@ describe('drain (spec §4, last paragraph)', () => {
   });
 });
 
+describe('the look after a create', () => {
+  /** The consumer object goes while the POST is under way; `fails` then decides what each request to the provider meets. */
+  const losing = (fails: (verb: string, times: number) => KbindError | undefined): InstanceWorld => {
+    const world = new InstanceWorld();
+    const times = new Map<string, number>();
+    world.provider.beforeRequest = ({ verb }) => {
+      times.set(verb, (times.get(verb) ?? 0) + 1);
+      if (verb === 'create') world.consumer.objects.delete('widgets.example.org|team-a/w');
+      const error = fails(verb, times.get(verb) ?? 0);
+      if (error !== undefined) throw error;
+    };
+    return world;
+  };
+  const down = new KbindError('unavailable', 'down');
+
+  test.each<[string, (verb: string, times: number) => KbindError | undefined]>([
+    ['everything answers', () => undefined],
+    ['the delete is not answered at first', (verb, times) => (verb === 'delete' && times < 3 ? down : undefined)],
+    [
+      'somebody writes the copy meanwhile',
+      (verb, times) => (verb === 'delete' && times === 1 ? new KbindError('conflict', 'precondition') : undefined),
+    ],
+  ])('a copy without a keeper is deleted: %s', async (_name, fails) => {
+    const world = losing(fails);
+    expect(await world.instanceOutcome()).toMatchObject({ reason: 'consumer object does not exist' });
+    expect(world.copyNow).toBeUndefined();
+    expect(world.confirmed).toContain('consumer 0');
+  });
+
+  test('what somebody else has under that name by then is left alone', async () => {
+    const world = losing(() => undefined);
+    world.createError = new KbindError('unavailable', 'reset');
+    const { beforeRequest } = world.provider;
+    world.provider.beforeRequest = (request) => {
+      beforeRequest(request);
+      if (world.createError !== undefined || world.copyNow !== undefined) return;
+      world.consumer.objects.delete('widgets.example.org|team-a/w');
+      world.provider.put(widgets, { metadata: { ...KEY, annotations: anotherMarker }, spec: {} });
+    };
+    await expect(world.instanceOutcome()).rejects.toMatchObject({ errorClass: 'unavailable' });
+    expect(world.copyNow).toBeDefined();
+    expect(world.provider.writes).toEqual([]);
+  });
+});
+
 describe('writes that are refused', () => {
   test('a missing namespace is made with the managed label, once', async () => {
     const world = new InstanceWorld();

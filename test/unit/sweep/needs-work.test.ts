@@ -161,7 +161,8 @@ describe('what becomes of a watch plan', () => {
     { name: 'shrunk, it goes when none does', given: [false, false, 0], expected: 'remove' },
     { name: 'none is none', given: [undefined, false, 0], expected: 'keep' },
   ] as const)('$name', ({ given, expected }) => {
-    expect(fate(...given)).toBe(expected);
+    const [provider, connectionReady, finalizers] = given;
+    expect(fate(provider, connectionReady, finalizers)).toBe(expected);
   });
 });
 
