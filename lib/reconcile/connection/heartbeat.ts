@@ -4,7 +4,6 @@ import type { Connection } from '../../model/kinds.ts';
 import { CONNECTION_ANNOTATION, CONSUMER_CLUSTER_UID, MANAGED_LABEL, TRUE } from '../../model/markers.ts';
 import { IDENTITY_MAX_AGE_MS, type Probe, type World } from '../world.ts';
 import { nodes } from './chart.ts';
-import { believeAgain } from './status.ts';
 
 /** Where the Lease lives when the kubeconfig's context names no namespace. */
 const DEFAULT_NAMESPACE = 'kbind';
@@ -40,7 +39,8 @@ export function whichLeaseStep(lease: KubeObject | undefined, localUid: string, 
 
 /**
  * Tells the provider that this consumer lives (spec §2.7). Best effort: what fails is logged and never holds up the
- * Connection. The namespace is not created.
+ * Connection. The namespace is not created. Rests on no belief in the Connection: a Lease is never unwound, and one that a
+ * late run renews once more only runs out later.
  */
 export async function renewHeartbeat(world: World, connection: Connection, probe: Probe): Promise<void> {
   try {
@@ -61,7 +61,7 @@ async function renew(world: World, connection: Connection, { side, contextNamesp
   const step = whichLeaseStep(lease, localUid, nowMs);
   if (step !== 'create' && step !== 'renew') return step;
   await side.confirmIdentity(IDENTITY_MAX_AGE_MS);
-  const options = { signal: world.signal, belief: await believeAgain(world, { connection }) };
+  const options = { signal: world.signal };
   const spec = { holderIdentity: localUid, leaseDurationSeconds: LEASE_SECONDS, renewTime: microTime(nowMs) };
   if (lease === undefined) {
     const annotations = { [CONSUMER_CLUSTER_UID]: localUid, [CONNECTION_ANNOTATION]: connection.metadata.name };

@@ -117,6 +117,8 @@ export class Konnector {
   readonly sweeps: SweepRequest[] = [];
   /** Writes by the product since the last {@link writesOf}, as `consumer patch connections`. */
   readonly writes: string[] = [];
+  /** Every request by the product, as `provider leases`. */
+  readonly requests: string[] = [];
   /** Servers and tokens' users that clients were opened for. */
   readonly opened: ConnectionTarget[] = [];
   readonly closed: ConnectionTarget[] = [];
@@ -152,6 +154,7 @@ export class Konnector {
 
   #noting(side: string, client: KubeClient): KubeClient {
     return interceptClient(client, (call, send) => {
+      this.requests.push(`${side} ${call.ref?.resource ?? 'discovery'}`);
       if (call.kind === 'write' && call.dryRun !== true) this.writes.push(`${side} ${call.ref?.resource ?? ''}`);
       return send();
     });

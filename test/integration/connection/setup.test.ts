@@ -100,6 +100,20 @@ describe('a Connection', () => {
     expect(later.renewTime > renewTime).toBe(true);
   });
 
+  test('costs five requests of its own to look at, the Lease included', async () => {
+    konnector.clock.forward(11_000);
+    konnector.requests.length = 0;
+    await konnector.reconcile('demo');
+    const own = konnector.requests.filter((request) => /^provider|secrets$/.test(request));
+    expect(own.sort()).toEqual([
+      'consumer secrets',
+      'provider customresourcedefinitions',
+      'provider leases',
+      'provider leases',
+      'provider namespaces',
+    ]);
+  });
+
   test('notices a new export and one that is taken back, without an edit on the consumer', async () => {
     const created = await provider.hands.create(resources.crds, crdManifest('gadgets.gadget.io', { scope: 'Cluster' }));
     await konnector.reconcile('demo');
