@@ -41,7 +41,7 @@ export interface Judgement {
  */
 export function judge(swept: SweptApi, source: KubeObject, copy: KubeObject | undefined | 'unknown'): Judgement {
   const instance = { api: swept.api.name, namespaced: swept.api.ref.namespaced, key: keyOf(source) };
-  const binding = coveringBinding(swept.lists, instance);
+  const binding = coveringBinding(swept.lists, instance, swept.api.connection);
   const ours = hasFinalizer(source, SYNCER_FINALIZER);
   const facts = { serverDate: swept.serverDate, connection: swept.api.connection };
   if (ours && drainingBinding(swept.lists, instance, facts) !== undefined) {

@@ -52,7 +52,7 @@ async function reconcileObject(work: Work, object: KubeObject): Promise<Outcome>
   const drained = await drainIfDue(work, object);
   if (drained !== undefined) return drained;
   const lists = await readBindings(work.world);
-  const binding = coveringBinding(lists.value, work.name);
+  const binding = coveringBinding(lists.value, work.name, work.api.connection);
   trace.step(nodes.resolve, nameOf(binding));
   if (trace.decide(nodes.deleting, object.metadata.deletionTimestamp !== undefined)) {
     trace.step(nodes.cleanup);

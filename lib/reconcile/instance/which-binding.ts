@@ -25,13 +25,19 @@ const byName = (a: AnyBinding, b: AnyBinding): number => (a.metadata.name < b.me
 
 /**
  * Resolve covering binding, ClusterBinding before namespaced Binding: ClusterBindings come first, Ready or not; deleting
- * bindings do not count; the first match by name order wins (spec §7).
+ * bindings do not count; the first match by name order wins (spec §7) among those of the Connection that the CRD is pinned
+ * to (spec §11), so that a binding of a second Connection takes nothing away. Where there is none of that Connection, the
+ * first of another is named, for {@link whyNotBound} to refuse.
  */
-export function coveringBinding(lists: BindingLists, instance: InstanceName): AnyBinding | undefined {
+export function coveringBinding(
+  lists: BindingLists,
+  instance: InstanceName,
+  pinned: string | undefined,
+): AnyBinding | undefined {
   const covers = (binding: AnyBinding): boolean =>
     !isDeleting(binding) && listsApi(binding, instance.api) && holdsInScope(binding, instance);
-  const first = (bindings: readonly AnyBinding[]): AnyBinding | undefined => bindings.filter(covers).sort(byName)[0];
-  return first(lists.clusterBindings) ?? first(lists.bindings);
+  const inOrder = [lists.clusterBindings, lists.bindings].flatMap((bindings) => bindings.filter(covers).sort(byName));
+  return inOrder.find((binding) => binding.spec.connectionRef.name === pinned) ?? inOrder[0];
 }
 
 /** Why an instance may not sync now; undefined: it may. The reason is the log line. */

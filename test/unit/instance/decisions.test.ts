@@ -23,12 +23,12 @@ const object = (metadata: object, fields: object = {}): KubeObject =>
 const binding = (
   kind: AnyBinding['kind'],
   name: string,
-  extra: { namespace?: string; apis?: string[]; deleting?: boolean } = {},
+  extra: { namespace?: string; apis?: string[]; deleting?: boolean; connection?: string } = {},
 ): AnyBinding => {
-  const { namespace, apis = ['widgets.example.org'], deleting = false } = extra;
+  const { namespace, apis = ['widgets.example.org'], deleting = false, connection = 'demo' } = extra;
   const metadata = { name, namespace, ...(deleting ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}) };
   const spec = {
-    connectionRef: { name: 'demo' },
+    connectionRef: { name: connection },
     apis: apis.map((api) => ({ name: api })),
     conflictPolicy: 'Fail',
     relatedResources: [],
@@ -46,13 +46,25 @@ describe('which binding covers an instance', () => {
     ['not a deleting one', [binding('ClusterBinding', 'a', { deleting: true })], [inA], 'first'],
     ['not one of another API', [binding('ClusterBinding', 'a', { apis: ['gadgets.example.org'] })], [inA], 'first'],
     ['not a Binding of another namespace', [], [binding('Binding', 'x', { namespace: 'b' })], undefined],
+    [
+      'not one of a Connection that the CRD is not pinned to, whatever its name',
+      [binding('ClusterBinding', 'a', { connection: 'auto' })],
+      [inA],
+      'first',
+    ],
+    [
+      'where all are of another Connection, the first, to say so',
+      [binding('ClusterBinding', 'a', { connection: 'auto' })],
+      [],
+      'a',
+    ],
   ])('%s', (_name, clusterBindings, bindings, expected) => {
-    expect(coveringBinding({ clusterBindings, bindings }, instance)?.metadata.name).toBe(expected);
+    expect(coveringBinding({ clusterBindings, bindings }, instance, 'demo')?.metadata.name).toBe(expected);
   });
 
   test('never a Binding for a cluster-scoped API', () => {
     const clusterScoped = { api: 'widgets.example.org', namespaced: false, key: { name: 'w' } };
-    expect(coveringBinding({ clusterBindings: [], bindings: [inA] }, clusterScoped)).toBeUndefined();
+    expect(coveringBinding({ clusterBindings: [], bindings: [inA] }, clusterScoped, 'demo')).toBeUndefined();
   });
 });
 
