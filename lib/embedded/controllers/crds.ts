@@ -5,6 +5,7 @@ import { equal } from '../json/json.ts';
 import { deleteObject } from '../rest/delete.ts';
 import type { World } from '../rest/world.ts';
 import type { Change } from '../storage/table.ts';
+import { putStatus } from './crdstatus.ts';
 import type { WorkQueue } from './queue.ts';
 
 /** Accepts names, serves what is established, and cleans up after CustomResourceDefinitions that go. */
@@ -74,7 +75,7 @@ export class CrdController {
       next = withCondition(next, established, now);
     }
     next = approve(next, now);
-    if (!equal(next, crd)) this.#world.store.put(CRDS, next);
+    if (!equal(next, crd)) putStatus(this.#world, crd, next);
   }
 
   #finalize(crd: Crd): void {
@@ -101,7 +102,7 @@ export class CrdController {
       message: 'CustomResource deletion is in progress',
     };
     const next = withCondition(crd, condition, timestamp(this.#world.now()));
-    if (!equal(next, crd)) this.#world.store.put(CRDS, next);
+    if (!equal(next, crd)) putStatus(this.#world, crd, next);
   }
 
   #get(name: string): Crd | undefined {

@@ -1,5 +1,6 @@
 import { labelProblems, subdomainProblems } from '../api/names.ts';
 import { fieldForbidden, invalidValue, required, unsupported, type Cause } from '../api/status.ts';
+import { equal } from '../json/json.ts';
 import type { Crd, CrdVersion } from './model.ts';
 import { isTrue } from './model.ts';
 import { structuralProblems } from './structural.ts';
@@ -80,6 +81,7 @@ function validateNames({ spec: { names } }: Crd): Cause[] {
 function validateVersions(versions: CrdVersion[]): Cause[] {
   const causes: Cause[] = [];
   const seen = new Set<string>();
+  const shared = versions.every((version) => equal(version.schema, versions[0]?.schema));
   versions.forEach((version, i) => {
     const field = `spec.versions[${i}]`;
     if (!VERSION.test(version.name ?? ''))
@@ -99,7 +101,13 @@ function validateVersions(versions: CrdVersion[]): Cause[] {
         ),
       );
     seen.add(version.name);
-    causes.push(...validateVersion(version, field));
+    // One schema for all versions is reported once, under its old name.
+    const ownField = shared
+      ? i === 0
+        ? 'spec.validation.openAPIV3Schema'
+        : undefined
+      : `${field}.schema.openAPIV3Schema`;
+    causes.push(...validateVersion(version, field, ownField));
   });
   const stored = versions.filter((version) => version.storage).length;
   if (stored !== 1)
@@ -107,10 +115,10 @@ function validateVersions(versions: CrdVersion[]): Cause[] {
   return causes;
 }
 
-function validateVersion(version: CrdVersion, field: string): Cause[] {
+function validateVersion(version: CrdVersion, field: string, schemaField: string | undefined): Cause[] {
   const schema = version.schema?.openAPIV3Schema;
-  if (!schema) return [required(`${field}.schema.openAPIV3Schema`, 'schemas are required')];
-  const causes = structuralProblems(schema, `${field}.schema.openAPIV3Schema`);
+  if (!schema) return [required(`${field}.schema.openAPIV3Schema`, '')];
+  const causes = schemaField === undefined ? [] : structuralProblems(schema, schemaField);
   if (version.deprecationWarning !== undefined && !version.deprecated) {
     causes.push(
       invalidValue(

@@ -1,12 +1,12 @@
 import { keyOf, type KubeObject } from '../api/object.ts';
-import { badRequest, conflict, notFound, type GroupName } from '../api/status.ts';
+import { badRequest, conflict, notFound } from '../api/status.ts';
 import { parseYamlBody } from '../http/body.ts';
 import { groupVersion } from '../api/resource.ts';
 import { clone, isObject, textAt, type Obj } from '../json/json.ts';
 import { applyDefaults } from '../schema/defaults.ts';
 import { prune } from '../schema/prune.ts';
 import { applyManaged, checkApplied } from '../ssa/fieldmanager.ts';
-import { fresh, storeNew } from './create.ts';
+import { fresh, placeInNamespace, storeNew } from './create.ts';
 import { managedWrite } from './managed.ts';
 import { writeOptions, type WriteOptions } from './options.ts';
 import { callKey, checkConversion } from './read.ts';
@@ -14,7 +14,7 @@ import { checkIdentity } from './identity.ts';
 import { replace, systemFields } from './update.ts';
 import { tidyMetadata } from '../api/metadata.ts';
 import { atVersion, type Answer, type Call } from './world.ts';
-import { fieldNotDeclared } from './applytypes.ts';
+import { checkAppliedTypes } from './applytypes.ts';
 
 /** PATCH with an applied configuration: creates what is not there. */
 export function applyPatch(call: Call): Answer {
@@ -28,49 +28,32 @@ export function applyPatch(call: Call): Answer {
   }
   checkConversion(call);
   const shown = atVersion(live, call);
-  checkPreconditions(resource, applied, live);
   const write = { ...managedWrite(call, options, 'Apply'), force: options.force ?? false };
   const merged = settle(call, applyManaged(shown, applied, write));
   checkIdentity(call, merged, live);
   return { code: 200, body: replace(call, { live, next: systemFields(merged, live), options }) };
 }
 
-function checkPreconditions(resource: GroupName, applied: KubeObject, live: KubeObject): void {
-  const { uid, resourceVersion, name } = applied.metadata;
-  if (uid && uid !== live.metadata.uid) {
-    throw conflict(
-      resource,
-      name,
-      `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${live.metadata.uid}`,
-    );
-  }
-  if (resourceVersion && resourceVersion !== live.metadata.resourceVersion) throw conflict(resource, name);
-}
-
 function readApplied(call: Call, options: WriteOptions): KubeObject {
   const { resource, version, info } = call;
   const body = parseYamlBody(call.body);
   if (!isObject(body))
-    throw badRequest('error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}');
+    throw badRequest(
+      'error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal into Go value of type map[string]interface {}',
+    );
   const expected = groupVersion(resource.group, version.name);
-  if (body['apiVersion'] !== expected) {
-    throw badRequest(
-      `Incorrect version specified in apply patch. Specified patch version: ${textAt(body, 'apiVersion') || '/'}, expected: ${expected}`,
-    );
-  }
-  if (body['kind'] !== resource.kind) {
-    throw badRequest(
-      `apply: the kind in the data (${String(body['kind'])}) does not match the expected kind (${resource.kind})`,
-    );
-  }
+  const [given, kind] = [textAt(body, 'apiVersion'), textAt(body, 'kind')];
+  if (given !== expected || kind !== resource.kind)
+    throw badRequest(`invalid object type: ${given || '/'}, Kind=${kind}`);
   if (!isObject(body['metadata'])) body['metadata'] = {};
   const applied = body as KubeObject;
   checkApplied(applied);
-  const problem = fieldNotDeclared(applied, call);
-  if (problem) throw problem;
+  if (!applied.metadata.name) {
+    throw badRequest(`the name of the object (${info.name} based on URL) was undeterminable: name must be provided`);
+  }
+  checkAppliedTypes(applied, call);
+  placeInNamespace(call, applied);
   pruneApplied(applied, call, options);
-  if (!applied.metadata.name) applied.metadata.name = info.name;
-  if (resource.namespaced && !applied.metadata.namespace) applied.metadata.namespace = info.namespace;
   return applied;
 }
 
@@ -103,7 +86,6 @@ function createApplied(call: Call, applied: KubeObject, options: WriteOptions): 
       info.name,
       `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`,
     );
-  if (applied.metadata.resourceVersion) throw notFound(resource, info.name);
   checkConversion(call);
   const empty = { apiVersion: applied.apiVersion, kind: applied.kind, metadata: {} } as unknown as KubeObject;
   const write = { ...managedWrite(call, options, 'Apply'), force: options.force ?? false };

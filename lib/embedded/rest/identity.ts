@@ -7,6 +7,9 @@ import { atVersion, type Call } from './world.ts';
 /** A patch may not turn an object into another one. */
 export function checkIdentity(call: Call, object: KubeObject, live: KubeObject): void {
   const { resource, info } = call;
+  if (!object.metadata.name) {
+    throw badRequest(`the name of the object (${info.name} based on URL) was undeterminable: name must be provided`);
+  }
   if (object.metadata.name !== info.name) {
     throw badRequest(
       `the name of the object (${object.metadata.name ?? ''}) does not match the name on the URL (${info.name})`,

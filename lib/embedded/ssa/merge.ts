@@ -1,4 +1,5 @@
 import { isObject, put, type Obj } from '../json/json.ts';
+import { showItem } from './check.ts';
 import { FieldSet } from './fieldset.ts';
 import { fieldType, itemElement, itemProblem, shapeOf, type MergeType } from './types.ts';
 
@@ -69,16 +70,10 @@ function indexApplied(list: unknown[], type: MergeType): Map<string, unknown> {
     const problem = itemProblem(type, item);
     if (problem) throw new MergeProblem(`element ${i}: ${problem}`);
     const element = itemElement(type, item);
-    if (found.has(element)) throw new MergeProblem(`duplicate entries for key ${showKey(element)}`);
+    if (found.has(element)) throw new MergeProblem(`duplicate entries for key ${showItem(element)}`);
     found.set(element, item);
   });
   return found;
-}
-
-function showKey(element: string): string {
-  if (element.startsWith('v:')) return `[=${element.slice(2)}]`;
-  const keys = Object.entries(JSON.parse(element.slice(2)) as Obj);
-  return `[${keys.map(([key, value]) => `${key}=${JSON.stringify(value)}`).join(',')}]`;
 }
 
 /** Takes the members of a set out of an object; maps and lists that get empty go too. */

@@ -11,6 +11,10 @@ export interface MergeType {
   /** Of map values that are no known field, and of list items. */
   readonly element: MergeType;
   readonly fallback: unknown;
+  /** Whether a map takes keys that are no known field. */
+  readonly open: boolean;
+  /** What a scalar has to be, where the schema tells. */
+  readonly scalar?: string;
 }
 
 const NO_KEYS: readonly string[] = [];
@@ -25,6 +29,7 @@ export const UNTYPED: MergeType = {
     return UNTYPED;
   },
   fallback: undefined,
+  open: true,
 };
 
 const cache = new WeakMap<Schema, MergeType>();
@@ -45,6 +50,7 @@ function read(schema: Schema): MergeType {
 }
 
 function scalar(schema: Schema): MergeType {
+  const kind = schema.type === 'integer' || schema.type === 'number' ? 'numeric' : schema.type;
   return {
     shape: 'scalar',
     atomic: true,
@@ -52,6 +58,8 @@ function scalar(schema: Schema): MergeType {
     field: () => undefined,
     element: UNTYPED,
     fallback: schema.default,
+    open: false,
+    ...(kind !== undefined && { scalar: kind }),
   };
 }
 
@@ -66,6 +74,7 @@ function list(schema: Schema): MergeType {
       return mergeType(schema.items);
     },
     fallback: schema.default,
+    open: false,
   };
 }
 
@@ -84,6 +93,7 @@ function map(schema: Schema): MergeType {
       return typeof extra === 'object' ? mergeType(extra) : UNTYPED;
     },
     fallback: schema.default,
+    open: extra !== undefined || schema['x-kubernetes-preserve-unknown-fields'] === true,
   };
 }
 
