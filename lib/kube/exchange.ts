@@ -86,7 +86,7 @@ export class Exchange {
       } catch (error) {
         const wait = RETRY_DELAYS_MS[attempt];
         const again = wait !== undefined && call.method !== 'POST' && isRetryable(error) && !signal.aborted;
-        if (!again) throw this.#toError(error, asked, call.signal);
+        if (!again) throw this.toError(error, asked, call.signal);
         await this.#pause(wait, call.signal, asked);
       }
     }
@@ -106,7 +106,7 @@ export class Exchange {
       await this.#refuse(response, asked);
       return response.body;
     } catch (error) {
-      throw this.#toError(error, asked, call.signal);
+      throw this.toError(error, asked, call.signal);
     }
   }
 
@@ -116,8 +116,10 @@ export class Exchange {
   }
 
   /** Any failure of a call as one of our errors. */
-  toError(error: unknown, asked: Asked, signal?: AbortSignal): KbindError {
-    return this.#toError(error, asked, signal);
+  toError(error: unknown, asked: Asked, signal: AbortSignal | undefined): KbindError {
+    if (error instanceof TooLarge) return requestError('invalid', asked, 'the answer is too large', error);
+    const aborted = (this.#options.signal?.aborted ?? false) || (signal?.aborted ?? false);
+    return networkError(error, asked, aborted);
   }
 
   async #attempt(call: Call, asked: Asked, signal: AbortSignal): Promise<Omit<Answer, 'sentAt'>> {
@@ -130,10 +132,10 @@ export class Exchange {
   }
 
   async #requestOptions(call: Call): Promise<Dispatcher.RequestOptions> {
+    const authorization = await this.#authorization();
     const timeout = timeoutFor(call.belief, this.clock);
     const query = timeout === undefined ? call.query : { ...call.query, timeout: `${timeout}ms` };
     const path = `${this.#transport.base}${call.path}`;
-    const authorization = await this.#authorization();
     return {
       method: call.method,
       path: query === undefined ? path : withQuery(path, query),
@@ -192,16 +194,8 @@ export class Exchange {
     try {
       await sleep(ms * (0.5 + random()), any);
     } catch (error) {
-      throw this.#toError(error, asked, signal);
+      throw this.toError(error, asked, signal);
     }
-  }
-
-  #toError(error: unknown, asked: Asked, signal: AbortSignal | undefined): KbindError {
-    if (error instanceof TooLarge) {
-      return requestError('invalid', asked, 'the answer is too large');
-    }
-    const aborted = (this.#options.signal?.aborted ?? false) || (signal?.aborted ?? false);
-    return networkError(error, asked, aborted);
   }
 }
 

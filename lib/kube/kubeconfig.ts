@@ -1,4 +1,6 @@
-import { parseDocument } from 'yaml';
+import { X509Certificate } from 'node:crypto';
+import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import { isScalar, parseDocument, visit, type YAMLMap } from 'yaml';
 import * as z from 'zod/mini';
 import { KbindError } from '../model/errors.ts';
 import { checkHost, type Egress } from './egress.ts';
@@ -49,16 +51,16 @@ const configSchema = z.strictObject({
 type Config = z.infer<typeof configSchema>;
 type Section = 'clusters' | 'contexts' | 'users';
 
-const refuse = (field: string, problem: string): never => {
+function refuse(field: string, problem: string): never {
   throw new KbindError('credential', `kubeconfig: ${field} ${problem}`);
-};
+}
 
 /**
  * The connection that a foreign kubeconfig's current context describes. Throws class `credential`; the message names the
  * field and never says a value. Nothing is run, read or connected to.
  */
 export function parseForeignKubeconfig(kubeconfig: string, egress: Egress): ConnectionTarget {
-  const config = check(configSchema, parseYaml(kubeconfig), '');
+  const config = check(configSchema, parsed(kubeconfig), '');
   const context = entry(config, 'contexts', config['current-context'], 'current-context');
   const { cluster, user, namespace } = check(contextSchema, context.value, context.path);
   const clusterEntry = entry(config, 'clusters', cluster, `${context.path}.cluster`);
@@ -70,19 +72,36 @@ export function parseForeignKubeconfig(kubeconfig: string, egress: Egress): Conn
   };
 }
 
+function parsed(kubeconfig: string): unknown {
+  try {
+    return parseYaml(kubeconfig);
+  } catch (error) {
+    if (error instanceof KbindError) throw error;
+    return refuse('it', 'cannot be read as YAML'); // a reader that gave up, by its stack or its own limits
+  }
+}
+
 /** YAML 1.2 core, one document, no aliases (a few lines of them become gigabytes), no duplicate keys, no custom tags. */
 function parseYaml(kubeconfig: string): unknown {
   if (kubeconfig.trim() === '') return refuse('it', 'is empty');
   if (Buffer.byteLength(kubeconfig) > MAX_BYTES) return refuse('it', `is larger than ${MAX_BYTES / 1024} KiB`);
-  const document = parseDocument(kubeconfig, { schema: 'core', uniqueKeys: true, logLevel: 'error' });
+  // The library's own search for duplicate keys takes half a minute for hostile 256 KiB.
+  const document = parseDocument(kubeconfig, { schema: 'core', uniqueKeys: false, logLevel: 'error' });
   const problem = document.errors[0] ?? document.warnings[0];
-  // The code of a YAML error only: its message quotes the text.
-  if (problem !== undefined)
+  if (problem !== undefined) {
+    // The code of a YAML error only: its message quotes the text.
     return refuse('it', `is no valid YAML (${problem.code}, line ${problem.linePos?.[0].line ?? '?'})`);
-  try {
-    return document.toJS({ maxAliasCount: 0 }) as unknown;
-  } catch {
-    return refuse('it', 'uses YAML aliases');
+  }
+  visit(document, { Alias: () => refuse('it', 'uses YAML aliases'), Map: (_key, map) => checkKeys(map) });
+  return document.toJS({ maxAliasCount: 0 }) as unknown;
+}
+
+function checkKeys({ items }: YAMLMap): void {
+  const seen = new Set<unknown>();
+  for (const { key } of items) {
+    if (!isScalar(key)) return refuse('it', 'has a key that is no text');
+    if (seen.has(String(key.value))) return refuse('it', 'has a key twice in one map');
+    seen.add(String(key.value));
   }
 }
 
@@ -128,6 +147,8 @@ function connection(cluster: z.infer<typeof clusterSchema>, path: string, egress
   const { server, 'tls-server-name': tlsServerName } = cluster;
   checkServer(server, `${path}.server`, egress);
   const ca = pem(cluster['certificate-authority-data'], `${path}.certificate-authority-data`);
+  // OpenSSL passes over what is broken in a list of authorities.
+  if (ca !== undefined && !isCertificate(ca)) refuse(`${path}.certificate-authority-data`, 'is no certificate');
   return { server, ...(ca === undefined ? {} : { ca }), ...(tlsServerName === undefined ? {} : { tlsServerName }) };
 }
 
@@ -154,16 +175,41 @@ function credentials(user: z.infer<typeof userSchema>, path: string): Omit<Conne
   }
   // Header values are bytes: anything beyond ASCII in a token is a mistake.
   if (token !== undefined && !/^[\u0021-\u007e]+$/.test(token)) refuse(`${path}.token`, 'is no token');
+  if (username?.includes(':') === true) refuse(`${path}.username`, 'holds a colon');
   const clientCertificate = pem(user['client-certificate-data'], `${path}.client-certificate-data`);
   const clientKey = pem(user['client-key-data'], `${path}.client-key-data`);
-  if (clientCertificate !== undefined && clientKey === undefined) refuse(`${path}.client-key-data`, 'is missing');
-  if (clientKey !== undefined && clientCertificate === undefined)
-    refuse(`${path}.client-certificate-data`, 'is missing');
+  checkPair(clientCertificate, clientKey, path);
   return {
     ...(clientCertificate === undefined ? {} : { clientCertificate, clientKey }),
     ...(token === undefined ? {} : { token }),
     ...(username === undefined ? {} : { username, password: password ?? '' }),
   };
+}
+
+function checkPair(cert: string | undefined, key: string | undefined, path: string): void {
+  if (cert !== undefined && key === undefined) refuse(`${path}.client-key-data`, 'is missing');
+  if (key !== undefined && cert === undefined) refuse(`${path}.client-certificate-data`, 'is missing');
+  if (cert === undefined || key === undefined) return;
+  if (!takes({ cert })) refuse(`${path}.client-certificate-data`, 'is no certificate');
+  if (!takes({ cert, key })) refuse(`${path}.client-key-data`, 'is no key, or not that of the certificate');
+}
+
+function isCertificate(text: string): boolean {
+  try {
+    return new X509Certificate(text).raw.byteLength > 0;
+  } catch {
+    return false;
+  }
+}
+
+/** Whether OpenSSL takes it. */
+function takes(material: SecureContextOptions): boolean {
+  try {
+    createSecureContext(material);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Base64 of PEM. */

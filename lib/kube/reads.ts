@@ -1,5 +1,6 @@
 import type { KubeObject, MetaObject, ObjectKey, ResourceRef } from '../model/api.ts';
 import { isError, KbindError } from '../model/errors.ts';
+import { TooLarge } from './body.ts';
 import type { Answer, Call, Exchange } from './exchange.ts';
 import { toItem, toList, toMetadata, toObject } from './objects.ts';
 import { collectionPath, objectPath } from './paths.ts';
@@ -118,17 +119,35 @@ async function listAll<T>(lister: Lister<T>, ref: ResourceRef, options: ListOpti
 }
 
 async function allPages<T>(lister: Lister<T>, ref: ResourceRef, selection: ListOptions): Promise<ListPage<T>> {
-  const first = await lister(ref, selection);
+  const first = await pageOf(lister, ref, selection);
   const items: T[] = [...first.items];
-  let { continue: token, bytes } = first;
+  let { continue: token, bytes, limit } = first;
   while (token !== undefined) {
-    const page: ListPage<T> = await lister(ref, { ...selection, continue: token });
+    const page: ListPage<T> & { readonly limit: number } = await pageOf(lister, ref, {
+      ...selection,
+      limit,
+      continue: token,
+    });
     for (const item of page.items) items.push(item);
     bytes += page.bytes;
-    if (page.continue === token) {
-      throw requestError('unavailable', { verb: 'list', ref }, 'the server repeats a page');
-    }
-    token = page.continue;
+    if (page.continue === token) throw requestError('unavailable', { verb: 'list', ref }, 'the server repeats a page');
+    ({ continue: token, limit } = page);
   }
   return { items, resourceVersion: first.resourceVersion, sentAt: first.sentAt, bytes };
+}
+
+/** A page that fits: one of large objects is asked for again in halves, and those after it are as small. */
+async function pageOf<T>(
+  lister: Lister<T>,
+  ref: ResourceRef,
+  { limit = PAGE_ITEMS, ...selection }: ListOptions,
+): Promise<ListPage<T> & { readonly limit: number }> {
+  for (let fits = limit; ; fits = Math.ceil(fits / 2)) {
+    try {
+      return { ...(await lister(ref, { limit: fits, ...selection })), limit: fits };
+    } catch (error) {
+      const isLarge = isError(error, 'invalid') && error.cause instanceof TooLarge;
+      if (!isLarge || fits === 1) throw error;
+    }
+  }
 }

@@ -1,3 +1,4 @@
+import { createSecureContext, type SecureContext } from 'node:tls';
 import { Pool, buildConnector, type Dispatcher } from 'undici';
 import { KbindError, type ErrorClass } from '../model/errors.ts';
 import { checkHost, guardedLookup, refusedAddress, refusedRange, type Egress } from './egress.ts';
@@ -15,6 +16,9 @@ const MAX_WATCHES = 4_096;
 const KEEP_ALIVE_MS = 30_000;
 /** API servers answer with one line per warning: many of them fit. */
 const MAX_HEADER_BYTES = 64 * 1024;
+
+/** WHATWG URLs write every spelling of an IPv4 address in four decimal parts. */
+const LOOPBACK_HOST = /^(?:127\.\d+\.\d+\.\d+|\[::1\])$/;
 
 /** The connections to one API server. */
 export interface Transport {
@@ -68,10 +72,25 @@ export function createTransport(
 function serverUrl(server: string, egress: Egress): URL {
   if (!URL.canParse(server)) throw new KbindError('credential', 'cluster.server is no URL');
   const url = new URL(server);
-  const secure = url.protocol === 'https:' || (url.protocol === 'http:' && egress.allowLoopback);
+  const secure = url.protocol === 'https:' || (url.protocol === 'http:' && egress.allowLoopback && isHere(url));
   if (!secure) throw new KbindError('credential', 'cluster.server is not https');
   checkHost(url.hostname, egress);
   return url;
+}
+
+const isHere = ({ hostname }: URL): boolean => hostname === 'localhost' || LOOPBACK_HOST.test(hostname);
+
+/** One context for all connections; throws class `credential` for key material that OpenSSL does not take. */
+function secureContextOf({ ca, clientCertificate, clientKey }: ConnectionTarget): SecureContext {
+  try {
+    return createSecureContext({
+      ...(ca === undefined ? {} : { ca }),
+      ...(clientCertificate === undefined ? {} : { cert: clientCertificate }),
+      ...(clientKey === undefined ? {} : { key: clientKey }),
+    });
+  } catch {
+    throw new KbindError('credential', 'certificate or key of the connection is not valid');
+  }
 }
 
 function guardedConnector(target: ConnectionTarget, egress: Egress): buildConnector.connector {
@@ -80,9 +99,7 @@ function guardedConnector(target: ConnectionTarget, egress: Egress): buildConnec
     timeout: CONNECT_TIMEOUT_MS,
     lookup: guardedLookup(egress),
     rejectUnauthorized: true,
-    ...(target.ca === undefined ? {} : { ca: target.ca }),
-    ...(target.clientCertificate === undefined ? {} : { cert: target.clientCertificate }),
-    ...(target.clientKey === undefined ? {} : { key: target.clientKey }),
+    secureContext: secureContextOf(target),
     ...(target.tlsServerName === undefined ? {} : { servername: target.tlsServerName }),
   });
   return (options, callback) => {

@@ -68,7 +68,10 @@ export interface KubeReads {
   list(ref: ResourceRef, options?: ListOptions): Promise<ListPage<KubeObject>>;
   /** One page of metadata only. */
   listMetadata(ref: ResourceRef, options?: ListOptions): Promise<ListPage<MetaObject>>;
-  /** All pages without `resourceVersion`, or nothing: a 410 on the way starts over (three times, then throws). */
+  /**
+   * All pages without `resourceVersion`, or nothing: a 410 on the way starts over (three times, then throws class
+   * `expired`); a page that is too large is asked for again in halves.
+   */
   listAll(ref: ResourceRef, options?: ListOptions): Promise<ListPage<KubeObject>>;
   /** The same with metadata only. */
   listAllMetadata(ref: ResourceRef, options?: ListOptions): Promise<ListPage<MetaObject>>;
@@ -140,11 +143,15 @@ export interface KubeWrites {
     read: ReadVersion,
     options?: WriteOptions & { readonly strict?: boolean },
   ): Promise<KubeObject>;
-  /** PUT with the resourceVersion that `object.metadata` carries (class `internal` without one). CRDs, autoBind bindings, Leases. */
+  /**
+   * PUT with the uid and resourceVersion that `object.metadata` carries (class `internal` without them). CRDs, autoBind
+   * bindings, Leases. 409 and 404 → class `conflict`.
+   */
   update(ref: ResourceRef, object: KubeObject, options?: WriteOptions): Promise<KubeObject>;
   /**
    * JSON patch guarded by `test /metadata/uid` and, unless `read.resourceVersion` is absent (status of a user's instance),
-   * `test /metadata/resourceVersion`. A failed test → class `conflict`.
+   * `test /metadata/resourceVersion`. A failed test, and an object that is gone → class `conflict`; a subresource that the
+   * API does not have → class `unserved`.
    */
   patch(
     ref: ResourceRef,

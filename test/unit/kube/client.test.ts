@@ -250,6 +250,14 @@ describe('connections that fail', () => {
   });
 });
 
+test.each<[string, Parameters<typeof createKubeClient>[0]]>([
+  ['http beyond this machine, also in a local run', { server: 'http://10.0.0.1' }],
+  ['key material that is none', { server: 'https://10.0.0.1', clientCertificate: 'x', clientKey: 'y' }],
+])('%s is class credential, before anything is connected to', (_name, target) => {
+  const make = () => createKubeClient(target, { clock: systemClock, egress: { allowLoopback: true } });
+  expect(make).toThrow(expect.objectContaining({ errorClass: 'credential' }));
+});
+
 describe('an abort', () => {
   test('ends a request that waits for its answer', async () => {
     const controller = new AbortController();

@@ -1,10 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
+import { Authority } from '../../../lib/embedded/pki/authority.ts';
 import { parseForeignKubeconfig } from '../../../lib/kube/kubeconfig.ts';
 import { isError } from '../../../lib/model/errors.ts';
 
-const PEM = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
-const KEY = '-----BEGIN PRIVATE KEY-----\nMIIC\n-----END PRIVATE KEY-----\n';
+const authority = await Authority.create('test');
+const [{ certificate: PEM, key: KEY }, { key: OTHER_KEY }] = await Promise.all([
+  authority.client('a', []),
+  authority.client('b', []),
+]);
+const GARBAGE = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 const strict = { allowLoopback: false };
 
@@ -201,13 +206,43 @@ describe('a field that runs, reads or hides something is refused by name', () =>
   });
 });
 
+describe('key material that OpenSSL does not take is refused before it is used', () => {
+  const pair = (certificate: string, key: string): string =>
+    config({ user: { 'client-certificate-data': base64(certificate), 'client-key-data': base64(key) } });
+  test.each<[string, string, string]>([
+    [
+      'a CA of garbage',
+      config({ cluster: { server: 'https://a.b', 'certificate-authority-data': base64(GARBAGE) } }),
+      'clusters[0].cluster.certificate-authority-data is no certificate',
+    ],
+    ['a certificate of garbage', pair(GARBAGE, KEY), 'users[0].user.client-certificate-data is no certificate'],
+    [
+      'a key of garbage',
+      pair(PEM, GARBAGE.replaceAll('CERTIFICATE', 'PRIVATE KEY')),
+      'users[0].user.client-key-data is no key, or not that of the certificate',
+    ],
+    [
+      'the key of another certificate',
+      pair(PEM, OTHER_KEY),
+      'users[0].user.client-key-data is no key, or not that of the certificate',
+    ],
+    [
+      'a user name with a colon',
+      config({ user: { username: 'a:b', password: 'c' } }),
+      'users[0].user.username holds a colon',
+    ],
+  ])('%s', (_name, text, message) => {
+    expect(refusal(text)).toContain(message);
+  });
+});
+
 describe('a text that is no kubeconfig is refused', () => {
   test.each<[string, string, string]>([
     ['empty', ' \n', 'it is empty'],
     ['no YAML', '{a: [', 'it is no valid YAML'],
     ['a scalar', 'hello', 'it is missing or no object'],
     ['a list', '[]', 'it is missing or no object'],
-    ['duplicate keys', 'a: 1\na: 2\n', 'it is no valid YAML (DUPLICATE_KEY, line 2)'],
+    ['duplicate keys', 'a: 1\na: 2\n', 'it has a key twice in one map'],
     ['two documents', `${config()}---\n${config()}`, 'it is no valid YAML'],
     ['a tag that makes objects', 'a: !!js/function "x"', 'it is no valid YAML'],
     ['an alias', 'a: &x {}\nb: *x\n', 'it uses YAML aliases'],
@@ -227,8 +262,16 @@ describe('a text that is no kubeconfig is refused', () => {
     expect(performance.now() - started).toBeLessThan(2_000);
   });
 
-  test('deep nesting is refused, not a crash', () => {
-    expect(refusal(`a: ${'['.repeat(100_000)}`)).toContain('kubeconfig:');
+  test.each<[string, string]>([
+    ['nesting without end', `a: ${'['.repeat(100_000)}`],
+    ['nesting with an end', `a: ${'['.repeat(100_000)}${']'.repeat(100_000)}`],
+    ['nested maps', Array.from({ length: 700 }, (_, depth) => `${' '.repeat(depth)}a:\n`).join('')],
+    ['tens of thousands of keys', Array.from({ length: 28_000 }, (_, n) => `k${n}: 1\n`).join('')],
+    ['tens of thousands of keys in one line', `{${Array.from({ length: 40_000 }, (_, n) => `z${n}`).join(',')}}`],
+  ])('%s is refused soon, not a crash', (_name, text) => {
+    const started = performance.now();
+    expect(refusal(text)).toContain('kubeconfig:');
+    expect(performance.now() - started).toBeLessThan(10_000);
   });
 });
 

@@ -103,6 +103,29 @@ describe('pages', () => {
     expect(await classOf(client.listAll(configmaps))).toBe('unavailable');
   });
 
+  test('pages of large objects are asked for again in halves, and nothing is left out', async () => {
+    const tooLarge: Script = (_seen, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const blanks = function* () {
+        for (let mebibytes = 0; mebibytes < 70; mebibytes += 1) yield Buffer.alloc(1024 * 1024, ' ');
+      };
+      return pipeline(Readable.from(blanks()), response).catch(() => undefined);
+    };
+    server.answer((seen, response, request) =>
+      (Number(seen.url.searchParams.get('limit')) > 125 ? tooLarge : paged)(seen, response, request),
+    );
+    expect((await client.listAll(configmaps)).items).toHaveLength(3);
+    expect(server.seen.map(({ url }) => url.searchParams.get('limit'))).toStrictEqual([
+      '500',
+      '250',
+      '125',
+      '125',
+      '125',
+    ]);
+    server.answer(tooLarge);
+    expect(await classOf(client.listAll(configmaps, { limit: 2 }))).toBe('invalid');
+  });
+
   test('a token that the server does not understand is expired', async () => {
     server.answer(json(400, status(400, 'BadRequest')));
     expect(await classOf(client.list(configmaps, { continue: 'x' }))).toBe('expired');
