@@ -1,7 +1,7 @@
 import { jsonEqual } from '../../kube/json.ts';
 import { keyText, type KubeObject } from '../../model/api.ts';
 import { KbindError } from '../../model/errors.ts';
-import { asApplied } from './field-ownership.ts';
+import { asApplied } from '../field-ownership.ts';
 import { lookAfterWrite } from './look-after-write.ts';
 import { holdsSpec, needsApply } from './needs-apply.ts';
 import { copyOf } from './what-to-apply.ts';

@@ -1,7 +1,7 @@
+import { ensureNamespace } from '../ensure-namespace.ts';
 import { IDENTITY_MAX_AGE_MS } from '../world.ts';
-import { resources, type KubeObject } from '../../model/api.ts';
+import type { KubeObject } from '../../model/api.ts';
 import { isError, KbindError } from '../../model/errors.ts';
-import { MANAGED_LABEL, TRUE } from '../../model/markers.ts';
 import { nodes } from './chart.ts';
 import { lookAfterWrite } from './look-after-write.ts';
 import { copyOf } from './what-to-apply.ts';
@@ -39,7 +39,7 @@ async function postWithNamespace(work: Work, pair: Pair): Promise<KubeObject> {
   } catch (error) {
     const { namespace } = work.providerKey;
     if (!isError(error, 'namespace-missing') || namespace === undefined) throw error;
-    await ensureNamespace(work, pair, namespace);
+    await ensureNamespace(pair.provider.client, namespace, believing(work, pair.belief));
     return post(work, pair);
   }
 }
@@ -48,14 +48,4 @@ function post(work: Work, { source, provider, belief }: Pair): Promise<KubeObjec
   const { api, providerKey } = work;
   const copy = copyOf(source, { ref: api.ref, key: providerKey }, ownerOf(work, source));
   return provider.client.create(api.ref, copy, { ...believing(work, belief), strict: true });
-}
-
-/** Ensure provider namespace: made with the managed label when it is missing; somebody else's is as good. */
-async function ensureNamespace(work: Work, { provider, belief }: Pair, name: string): Promise<void> {
-  const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels: { [MANAGED_LABEL]: TRUE } } };
-  try {
-    await provider.client.create(resources.namespaces, namespace, believing(work, belief));
-  } catch (error) {
-    if (!isError(error, 'conflict')) throw error;
-  }
 }

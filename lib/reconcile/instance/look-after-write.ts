@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { hasFinalizer, setMarkers } from '../object-writes.ts';
+import { untilAnswered } from '../until-answered.ts';
 import type { KubeObject } from '../../model/api.ts';
 import { isError, KbindError } from '../../model/errors.ts';
 import { SYNCER_FINALIZER } from '../../model/markers.ts';
@@ -9,23 +9,6 @@ import { ownerOf, readCopy, readSource, type Pair, type Work } from './work.ts';
 
 /** How a copy is undone whose source went away while it was made. */
 export type Undo = 'delete' | 'unmark';
-
-const FIRST_PAUSE_MS = 100;
-const MAX_PAUSE_MS = 2_000;
-
-/** Asks until the server answers, or the invocation's time is up (then what was thrown last is thrown). */
-async function untilAnswered<T>({ world }: Work, ask: () => Promise<T>): Promise<T> {
-  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, MAX_PAUSE_MS)) {
-    try {
-      return await ask();
-    } catch (error) {
-      if (!isError(error, 'unavailable', 'throttled') || world.signal.aborted) throw error;
-      await sleep(pause, undefined, { signal: world.signal }).catch(() => {
-        throw error;
-      });
-    }
-  }
-}
 
 /** The object that a copy was made for still stands and holds our finalizer: the copy has a keeper. */
 function keepsCopy(now: KubeObject | undefined, source: KubeObject): boolean {
@@ -51,13 +34,13 @@ export async function lookAfterWrite(
   pair: Pair,
   { made, undo }: { readonly made: KubeObject | undefined; readonly undo: Undo },
 ): Promise<KubeObject | undefined> {
-  const copy = made ?? (await untilAnswered(work, () => readCopy(work, pair.provider)));
-  const now = await untilAnswered(work, () => readSource(work));
+  const copy = made ?? (await untilAnswered(work.world.signal, () => readCopy(work, pair.provider)));
+  const now = await untilAnswered(work.world.signal, () => readSource(work));
   if (copy === undefined || !carriesMarkersOf(copy, ownerOf(work, pair.source)) || keepsCopy(now, pair.source)) {
     return copy;
   }
   // Absent counts only from the cluster that the object was read from.
-  await untilAnswered(work, () => work.world.consumer.confirmIdentity(0));
+  await untilAnswered(work.world.signal, () => work.world.consumer.confirmIdentity(0));
   work.world.trace.step('Look after the write', 'the source went away: undone');
   await undoCopy(work, pair, { copy, undo });
   throw new KbindError('conflict', 'the consumer object went away while its copy was made', {
@@ -80,13 +63,13 @@ async function undoCopy(
   ) {
     const undone = current;
     try {
-      await untilAnswered(work, () => undoOnce(work, pair, { copy: undone, undo }));
+      await untilAnswered(work.world.signal, () => undoOnce(work, pair, { copy: undone, undo }));
       return;
     } catch (error) {
       // Somebody wrote in between, or it is gone: what stands now decides. Anything else is thrown.
       if (!isError(error, 'conflict', 'absent')) throw error;
     }
-    current = await untilAnswered(work, () => readCopy(work, pair.provider));
+    current = await untilAnswered(work.world.signal, () => readCopy(work, pair.provider));
   }
 }
 

@@ -3,7 +3,7 @@ import { parseJson } from '../../../lib/kube/json.ts';
 import type { Json, KubeObject, ManagedFieldsEntry } from '../../../lib/model/api.ts';
 import { KbindError } from '../../../lib/model/errors.ts';
 import type { AnyBinding } from '../../../lib/model/kinds.ts';
-import { asApplied } from '../../../lib/reconcile/instance/field-ownership.ts';
+import { asApplied } from '../../../lib/reconcile/field-ownership.ts';
 import { needsApply } from '../../../lib/reconcile/instance/needs-apply.ts';
 import { prune, statusToCopy } from '../../../lib/reconcile/instance/status-to-copy.ts';
 import { copyOf } from '../../../lib/reconcile/instance/what-to-apply.ts';

@@ -1,16 +1,18 @@
-import type { Json, ManagedFieldsEntry, MetaObject } from '../../model/api.ts';
-import { FIELD_MANAGER } from '../../model/markers.ts';
+import type { Json, ManagedFieldsEntry, MetaObject } from '../model/api.ts';
+import { FIELD_MANAGER } from '../model/markers.ts';
 
 /**
  * A POST records its fields as an `Update` of ours. Server-side apply removes only what an `Apply` of the same manager
- * owned before, so that fields which leave the consumer's spec would stay on the provider. Hence, before the first apply,
+ * owned before, so that fields which leave the source would stay on the copy. Hence, before the first apply,
  * the entry is turned into an `Apply` (design.md, Writes).
  */
 
-type FieldSet = Readonly<Record<string, Json | undefined>>;
+export type FieldSet = Readonly<Record<string, Json | undefined>>;
 
-const isOurs = (entry: ManagedFieldsEntry): boolean =>
-  entry.manager === FIELD_MANAGER && (entry.subresource ?? '') === '';
+const isOf =
+  (manager: string) =>
+  (entry: ManagedFieldsEntry): boolean =>
+    entry.manager === manager && (entry.subresource ?? '') === '';
 
 /** The union of two `fieldsV1` sets. */
 function union(a: FieldSet, b: FieldSet): FieldSet {
@@ -28,8 +30,12 @@ const fieldsOf = (entry: ManagedFieldsEntry): FieldSet => (entry.fieldsV1 ?? {})
  * The `managedFields` to write so that everything of ours is owned by `Apply`; undefined when it is already. All of our
  * entries are joined into one, because the server knows one `Apply` entry per manager.
  */
-export function asApplied(target: MetaObject): readonly ManagedFieldsEntry[] | undefined {
+export function asApplied(
+  target: MetaObject,
+  manager: string = FIELD_MANAGER,
+): readonly ManagedFieldsEntry[] | undefined {
   const entries = target.metadata.managedFields ?? [];
+  const isOurs = isOf(manager);
   const ours = entries.filter(isOurs);
   if (!ours.some((entry) => entry.operation === 'Update')) return undefined;
   const first = ours.find((entry) => entry.operation === 'Apply') ?? ours[0];
@@ -40,3 +46,7 @@ export function asApplied(target: MetaObject): readonly ManagedFieldsEntry[] | u
   };
   return [joined, ...entries.filter((entry) => !isOurs(entry))];
 }
+
+/** Every field that a manager owns, by Update or Apply. */
+export const ownedFields = (target: MetaObject, manager: string): FieldSet =>
+  (target.metadata.managedFields ?? []).filter(isOf(manager)).map(fieldsOf).reduce(union, {});
