@@ -62,7 +62,8 @@ export function compose(config: Config, overrides: Overrides = {}): App {
   const registry = overrides.registry ?? directoryRegistry(config, clock);
   const { allowLoopback } = config;
   const holder = holderOf(config.installation, config.stage);
-  const sessions = new Sessions({ clock, log, allowLoopback, holder, wrapClient: overrides.wrapClient });
+  const distrust = (uid: string): void => registry.distrust(uid);
+  const sessions = new Sessions({ clock, log, allowLoopback, holder, distrust, wrapClient: overrides.wrapClient });
   const metrics = overrides.metrics ?? createCounters(config);
   const engine: Engine = {
     queues,

@@ -11,7 +11,7 @@ import {
 } from '../model/request.ts';
 import { wait, type Outcome } from '../model/outcome.ts';
 import { Trace } from '../model/trace.ts';
-import type { FleetCluster, FleetRegistry } from '../fleet/registry.ts';
+import type { FleetCluster, FleetRegistry, Lookup } from '../fleet/registry.ts';
 import type { Job } from '../queue/batch.ts';
 import type { Breaker } from '../queue/breaker.ts';
 import type { Result, Run, Settling } from '../queue/settle.ts';
@@ -64,22 +64,38 @@ export interface Task {
 /** A registry entry whose cluster does not say who it is: looked at again, never dead-lettered. */
 const UNRESOLVED = { firstSeconds: 2, maxSeconds: 60 };
 
-/** What is to be done about work of a cluster that cannot be worked on now; undefined: nothing stands in the way. */
+const unresolved = (reason: string): Result => ({
+  type: 'outcome',
+  outcome: wait(reason, UNRESOLVED.firstSeconds, UNRESOLVED.maxSeconds),
+});
+
+/** The cluster, or what is to be done about work of one that cannot be worked on now. */
 async function findCluster(engine: Engine, uid: string): Promise<FleetCluster | Result> {
-  const lookup = await engine.registry.lookup(uid);
+  const lookup = await lookUp(engine, uid);
+  if (lookup === undefined) return unresolved('the fleet registry does not answer');
   switch (lookup.found) {
     case 'unknown':
       return { type: 'error', error: new KbindError('malformed', `unknown cluster ${uid}`) };
     case 'removed':
       return { type: 'dropped', reason: 'the cluster was removed from the fleet' };
-    case 'unresolved': {
-      const reason = 'a cluster of the fleet has not said yet who it is';
-      return { type: 'outcome', outcome: wait(reason, UNRESOLVED.firstSeconds, UNRESOLVED.maxSeconds) };
-    }
+    case 'unresolved':
+      return unresolved('a cluster of the fleet has not said yet who it is, or its credentials cannot be read');
     case 'cluster':
       return lookup.cluster.paused ? { type: 'dropped', reason: 'the cluster is paused' } : lookup.cluster;
     default:
       throw new KbindError('internal', 'a registry answered with something else');
+  }
+}
+
+/** A registry that is away says nothing about any key: its failure is counted and waited for, never an attempt. */
+async function lookUp({ registry, metrics, log }: Engine, uid: string): Promise<Lookup | undefined> {
+  try {
+    return await registry.lookup(uid);
+  } catch (thrown) {
+    const { errorClass, message } = toKbindError(thrown);
+    metrics.count('RegistryFailed', 1);
+    log.error('the fleet registry does not answer', { cluster: uid, errorClass, errorMessage: message });
+    return undefined;
   }
 }
 
@@ -118,20 +134,48 @@ async function attempt(
 ): Promise<Result> {
   const { cluster: uid } = task.request;
   const visit = createVisit(engine.breaker, uid, isGuarded(task));
+  let member: FleetCluster | undefined;
   try {
     const found = await findCluster(engine, uid);
     if (isResult(found)) return found;
+    member = found;
     const seconds = visit.enterConsumer();
     if (seconds > 0) return { type: 'postponed', reason: 'the cluster is left alone for a while', seconds };
     const { sentAt } = task.job;
     const { arrived, signal } = task;
     const outcome = await engine.inWorld(found, { sentAt, arrived, signal, trace, log, visit }, use);
     visit.succeeded();
+    await noteHolder(engine, found, undefined);
     return { type: 'outcome', outcome };
   } catch (thrown) {
     const error = asTimeUp(toKbindError(thrown), task.signal);
     visit.failed(error);
+    if (member !== undefined && error.errorClass === 'held') await noteHolder(engine, member, error.details.heldBy);
     return { type: 'error', error };
+  }
+}
+
+/**
+ * Another installation holds the cluster (design.md, rule 13). Nothing may be written there, so no Connection can say it: the
+ * registry does, with a metric and a log line, and work of the cluster waits until the Lease is given up.
+ */
+async function noteHolder(engine: Engine, member: FleetCluster, by: string | undefined): Promise<void> {
+  const { registry, metrics, log } = engine;
+  if (by !== undefined) metrics.count('ClusterHeld', 1);
+  if (member.activity?.heldBy === by) return;
+  if (by !== undefined) {
+    log.error('the cluster belongs to another installation', { cluster: member.uid, name: member.name, heldBy: by });
+  }
+  await keepNote(engine, member.uid, () => registry.held(member.uid, by));
+}
+
+/** Writes down what was seen of a cluster. Work that is done is done, whatever becomes of the note. */
+export async function keepNote({ log, metrics }: Engine, cluster: string, note: () => Promise<void>): Promise<void> {
+  try {
+    await note();
+  } catch (error) {
+    metrics.count('RegistryFailed', 1);
+    log.warn('the fleet registry took no note', { cluster, error: toKbindError(error).message });
   }
 }
 

@@ -71,13 +71,12 @@ export const misrouted = (type: string): KbindError =>
   new KbindError('internal', `a ${type} request came to the wrong function`);
 
 async function recordHeartbeat(engine: Engine, { cluster, at, watches }: HeartbeatRequest): Promise<void> {
-  const lookup = await engine.registry.lookup(cluster);
-  if (lookup.found === 'cluster') {
-    await engine.registry.heartbeat(cluster, { at, watches });
+  const answer = await engine.registry.heartbeat(cluster, { at, watches });
+  if (answer === 'recorded') {
     engine.metrics.count('Heartbeat', 1);
     return;
   }
   // The next one comes in a minute: one that has no home is counted, not kept.
   engine.metrics.count('HeartbeatDropped', 1);
-  engine.log.warn('heartbeat of a cluster that is not known', { cluster, found: lookup.found });
+  engine.log.warn('heartbeat of a cluster that is not known', { cluster, found: answer });
 }

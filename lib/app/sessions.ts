@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ageMs, instant, type Clock, type Instant } from '../model/clock.ts';
-import { isError } from '../model/errors.ts';
+import { isError, type KbindError } from '../model/errors.ts';
 import type { Logger } from '../model/log.ts';
 import type { FleetCluster } from '../fleet/registry.ts';
 import { holdFleetLease } from '../fleet/lease.ts';
@@ -33,6 +33,8 @@ export interface SessionOptions {
   /** Installation and stage: holder of the consumers' Leases. */
   readonly holder: string;
   readonly wrapClient?: WrapClient | undefined;
+  /** Told when a consumer refuses the credential, or is another cluster: what the registry remembers of it is not to be used. */
+  readonly distrust: (uid: string) => void;
 }
 
 /** What a container keeps warm of one consumer cluster. */
@@ -51,11 +53,15 @@ interface Entry extends Session {
   active: number;
   refused: boolean;
   leaseSeenAt: Instant | undefined;
+  /** What the last look found when another installation holds the cluster. */
+  heldByAnother: KbindError | undefined;
   leaseLook: Promise<void> | undefined;
 }
 
-const fingerprintOf = (target: ConnectionTarget): string =>
-  createHash('sha256').update(JSON.stringify(target)).digest('hex');
+const fingerprintOf = ({ target, revision }: FleetCluster): string =>
+  createHash('sha256')
+    .update(JSON.stringify([target, revision ?? '']))
+    .digest('hex');
 
 /** Warm sessions by cluster. No timers: a frozen container has none. */
 export class Sessions {
@@ -70,7 +76,7 @@ export class Sessions {
 
   /**
    * Uses the session of a cluster: its identity was confirmed before the first use, its Lease within the last minute.
-   * @throws KbindError class `identity`, `misconfigured` (held by another installation), or what a failed read threw
+   * @throws KbindError class `identity`, `held` (by another installation), or what a failed read threw
    */
   async use<T>(cluster: FleetCluster, work: (session: Session) => Promise<T>): Promise<T> {
     const entry = this.#entryOf(cluster);
@@ -79,6 +85,9 @@ export class Sessions {
       await entry.side.confirmIdentity(ANY_AGE_MS);
       await this.#confirmLease(entry);
       return await work(entry);
+    } catch (error) {
+      if (isError(error, 'identity') && error.details.side === 'consumer') this.#options.distrust(cluster.uid);
+      throw error;
     } finally {
       entry.active -= 1;
       entry.usedAt = instant(this.#options.clock);
@@ -94,7 +103,7 @@ export class Sessions {
   }
 
   #entryOf(cluster: FleetCluster): Entry {
-    const fingerprint = fingerprintOf(cluster.target);
+    const fingerprint = fingerprintOf(cluster);
     this.#closeIdle();
     const known = this.#entries.get(cluster.uid);
     if (known !== undefined && known.fingerprint === fingerprint && !known.refused) return known;
@@ -105,14 +114,17 @@ export class Sessions {
   }
 
   #open(cluster: FleetCluster, fingerprint: string): Entry {
-    const { clock, log } = this.#options;
+    const { clock, log, distrust } = this.#options;
     const raw = this.#connect(cluster.target, 'consumer');
     const client = interceptClient(raw, async (_call, send) => {
       try {
         return await send();
       } catch (error) {
         // A 401 drops the credential at once: the next one to come reads the registry again.
-        if (isError(error, 'unauthorized')) entry.refused = true;
+        if (isError(error, 'unauthorized')) {
+          entry.refused = true;
+          distrust(cluster.uid);
+        }
         throw error;
       }
     });
@@ -132,6 +144,7 @@ export class Sessions {
       active: 0,
       refused: false,
       leaseSeenAt: undefined,
+      heldByAnother: undefined,
       leaseLook: undefined,
     };
     return entry;
@@ -148,15 +161,23 @@ export class Sessions {
   /** Work that comes together shares one look. */
   async #confirmLease(entry: Entry): Promise<void> {
     const { clock } = this.#options;
-    if (entry.leaseSeenAt !== undefined && ageMs(clock, entry.leaseSeenAt) < LEASE_MAX_AGE_MS) return;
-    entry.leaseLook ??= this.#lookAtLease(entry);
-    await entry.leaseLook;
+    if (entry.leaseSeenAt === undefined || ageMs(clock, entry.leaseSeenAt) >= LEASE_MAX_AGE_MS) {
+      entry.leaseLook ??= this.#lookAtLease(entry);
+      await entry.leaseLook;
+    }
+    if (entry.heldByAnother !== undefined) throw entry.heldByAnother;
   }
 
   async #lookAtLease(entry: Entry): Promise<void> {
     const asked = instant(this.#options.clock);
     try {
       await holdFleetLease(entry.side.client, this.#options.holder);
+      entry.heldByAnother = undefined;
+      entry.leaseSeenAt = asked;
+    } catch (error) {
+      if (!isError(error, 'held')) throw error;
+      // Remembered as long as the opposite: everything that comes meanwhile is turned away without a request.
+      entry.heldByAnother = error;
       entry.leaseSeenAt = asked;
     } finally {
       entry.leaseLook = undefined;

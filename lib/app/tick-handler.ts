@@ -1,7 +1,8 @@
 import type { RefreshRequest, SweepRequest } from '../model/request.ts';
 import { spread } from '../queue/ids.ts';
 import { sendAll, workMessage, type Addressed } from '../queue/queues.ts';
-import type { Engine } from './engine.ts';
+import { isSilent, type FleetMember } from '../fleet/registry.ts';
+import { keepNote, type Engine } from './engine.ts';
 
 /** What the schedule sends: only its time matters. */
 export interface TickEvent {
@@ -44,8 +45,36 @@ export function startMessages(cluster: string, timeMs: number): Addressed[] {
   return [workMessage({ v: 1, type: 'refresh', cluster, id: `start/${timeMs}` }), workMessage(sweep)];
 }
 
+/** A resumed cluster is swept that long after, seconds: by then nobody believes any more that it is paused (rule 14). */
+export const RESUME_SWEEP_SECONDS = 8;
+
+/** The sweep that a resumed cluster is owed: what was dropped meanwhile is found again. */
+export function resumeMessages(cluster: string, owedSince: number, nowMs: number): Addressed[] {
+  const sweep: SweepRequest = { v: 1, type: 'sweep', cluster, id: `resume/${owedSince}`, retry: true };
+  const leftMs = owedSince + RESUME_SWEEP_SECONDS * 1000 - nowMs;
+  return [workMessage(sweep, Math.max(0, leftMs) / 1000)];
+}
+
+/** Asks for the sweeps that are owed; only then are they not owed any more. */
+async function sweepResumed(engine: Engine, active: readonly FleetMember[]): Promise<void> {
+  for (const { uid, activity } of active) {
+    const owedSince = activity?.sweepOwedSince;
+    if (owedSince === undefined) continue;
+    await sendAll(engine.queues, resumeMessages(uid, owedSince, engine.clock.now()));
+    await keepNote(engine, uid, () => engine.registry.sweepAsked(uid, owedSince));
+  }
+}
+
+/** Tells of forwarders that have not been heard for three minutes: the alarm stands on the metric. */
+function reportSilent({ metrics, log, clock }: Engine, clusters: readonly FleetMember[]): void {
+  const silent = clusters.filter((member) => isSilent(member, clock.now()));
+  metrics.count('ForwarderSilent', silent.length);
+  for (const { name, uid } of silent) log.warn('forwarder is silent', { name, cluster: uid });
+}
+
 /** Every minute: refreshes and sweeps of all clusters that are not paused. Throws when the queue takes less than all. */
-export function createTickHandler({ registry, queues, clock, log, metrics }: Engine): TickHandler {
+export function createTickHandler(engine: Engine): TickHandler {
+  const { registry, queues, clock, log, metrics } = engine;
   return async (event) => {
     const asked = event.time === undefined ? Number.NaN : Date.parse(event.time);
     const timeMs = Number.isNaN(asked) ? clock.now() : asked;
@@ -59,7 +88,10 @@ export function createTickHandler({ registry, queues, clock, log, metrics }: Eng
           ...tickMessages(uid, timeMs),
         ]),
       );
+      await sweepResumed(engine, active);
+      reportSilent(engine, clusters);
       metrics.count('Ticked', active.length);
+      metrics.count('ClusterHeldByAnother', clusters.filter(({ activity }) => activity?.heldBy !== undefined).length);
       metrics.count('ClusterUnresolved', unresolved.length);
       for (const { name, reason } of unresolved) log.warn('cluster of the fleet cannot be reached', { name, reason });
     } finally {

@@ -5,7 +5,7 @@ import { ABORT_RESERVE_MS, handleBatch, type BatchWork, type ClusterLimits, type
 import { errorRecord } from '../queue/dead-letters.ts';
 import { forwardedMessage, sendAll, workMessage } from '../queue/queues.ts';
 import { settle, settleMalformed } from '../queue/settle.ts';
-import { runTask, type Engine } from './engine.ts';
+import { keepNote, runTask, type Engine } from './engine.ts';
 import { idleRun, misrouted, type QueueHandler } from './reconcile-handler.ts';
 
 /**
@@ -80,12 +80,21 @@ async function sweep(engine: Engine, request: SweepRequest, occasion: Occasion):
   const { deadline, ...when } = occasion;
   const { result, run } = await runTask(engine, { request, ...when }, async (world) => {
     const rest = await engine.controllers.sweep(world, request, { deadline });
-    if (rest === undefined) return done('swept');
+    if (rest === undefined) {
+      await noteSweep(engine, request);
+      return done('swept');
+    }
     const { attempt: _, firstFailure: __, waited: ___, ...next } = rest;
     await sendAll(engine.queues, [workMessage(next)]);
     return done('out of time: goes on through work');
   });
   await settle(request, result, run, engine);
+}
+
+/** A sweep over all APIs shows in the registry. */
+async function noteSweep(engine: Engine, { cluster, apis, namespace }: SweepRequest): Promise<void> {
+  if (apis !== undefined || namespace !== undefined) return;
+  await keepNote(engine, cluster, () => engine.registry.swept(cluster, engine.clock.now()));
 }
 
 /** A refresh that fails is not repeated: the next one comes within half a minute. */

@@ -4,20 +4,30 @@ import { join } from 'node:path';
 import { parseForeignKubeconfig } from '../kube/kubeconfig.ts';
 import type { ConnectionTarget } from '../kube/target.ts';
 import { KbindError } from '../model/errors.ts';
+import { parseIngestKeys } from './ingest-keys.ts';
 
-/** A fleet as a directory: one `NAME.kubeconfig` for each consumer cluster. */
+/**
+ * A fleet as a directory: one `NAME.kubeconfig` for each consumer cluster. Beside it `NAME.paused` (empty) pauses the
+ * cluster, and `NAME.hmac` holds the key of a forwarder that sends through the webhook.
+ */
 
 const SUFFIX = '.kubeconfig';
+const PAUSED_SUFFIX = '.paused';
+const KEY_SUFFIX = '.hmac';
 
 /** One file, read and vetted. */
-export type FleetFile =
-  | { readonly name: string; readonly fingerprint: string; readonly target: ConnectionTarget }
-  | { readonly name: string; readonly fingerprint: string; readonly problem: string };
+export type FleetFile = FileFacts & ({ readonly target: ConnectionTarget } | { readonly problem: string });
+
+interface FileFacts {
+  readonly name: string;
+  /** Of the kubeconfig's bytes. */
+  readonly fingerprint: string;
+  readonly paused: boolean;
+}
 
 async function listNames(dir: string): Promise<string[]> {
   try {
-    const names = await readdir(dir);
-    return names.filter((name) => name.endsWith(SUFFIX) && name !== SUFFIX).sort();
+    return await readdir(dir);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     const what = code === 'ENOENT' ? 'does not exist' : code === 'ENOTDIR' ? 'is no directory' : 'cannot be read';
@@ -25,17 +35,33 @@ async function listNames(dir: string): Promise<string[]> {
   }
 }
 
-async function readOne(dir: string, file: string, allowLoopback: boolean): Promise<FleetFile> {
-  const name = file.slice(0, -SUFFIX.length);
+async function readOne(
+  dir: string,
+  { name, paused }: { readonly name: string; readonly paused: boolean },
+  allowLoopback: boolean,
+): Promise<FleetFile> {
   let text = '';
   try {
-    text = await readFile(join(dir, file), 'utf8');
+    text = await readFile(join(dir, `${name}${SUFFIX}`), 'utf8');
     const fingerprint = createHash('sha256').update(text).digest('hex');
-    return { name, fingerprint, target: parseForeignKubeconfig(text, { allowLoopback }) };
+    return { name, paused, fingerprint, target: parseForeignKubeconfig(text, { allowLoopback }) };
   } catch (error) {
     const fingerprint = createHash('sha256').update(text).digest('hex');
-    return { name, fingerprint, problem: (error as Error).message };
+    return { name, paused, fingerprint, problem: (error as Error).message };
   }
+}
+
+/**
+ * The keys in `NAME.hmac`; undefined when there is no such file.
+ * @throws KbindError class `credential` for a file that holds no usable key, `misconfigured` for one that cannot be read
+ */
+export async function readIngestKeyFile(dir: string, name: string): Promise<readonly Uint8Array[] | undefined> {
+  const path = join(dir, `${name}${KEY_SUFFIX}`);
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw new KbindError('misconfigured', `${path} cannot be read`, {}, error);
+  });
+  return text === undefined ? undefined : parseIngestKeys(text);
 }
 
 /**
@@ -44,8 +70,14 @@ async function readOne(dir: string, file: string, allowLoopback: boolean): Promi
  * @throws KbindError class `misconfigured` when there is no such directory
  */
 export async function readFleetDirectory(dir: string, allowLoopback: boolean): Promise<readonly FleetFile[]> {
-  const names = await listNames(dir);
-  return Promise.all(names.map((name) => readOne(dir, name, allowLoopback)));
+  const present = new Set(await listNames(dir));
+  const names = [...present]
+    .filter((file) => file.endsWith(SUFFIX) && file !== SUFFIX)
+    .map((file) => file.slice(0, -SUFFIX.length))
+    .sort();
+  return Promise.all(
+    names.map((name) => readOne(dir, { name, paused: present.has(`${name}${PAUSED_SUFFIX}`) }, allowLoopback)),
+  );
 }
 
 /**

@@ -1,7 +1,16 @@
 import { ageMs, instant, type Clock, type Instant } from '../model/clock.ts';
 import { AskedIdentities, type Connect } from './asked-identities.ts';
-import { readFleetDirectory, type FleetFile } from './directory-files.ts';
-import type { FleetCluster, FleetListing, FleetRegistry, Heartbeat, Lookup } from './registry.ts';
+import { readFleetDirectory, readIngestKeyFile, type FleetFile } from './directory-files.ts';
+import type { IngestKeyring, KeysLookup } from './ingest-keys.ts';
+import type {
+  Activity,
+  FleetCluster,
+  FleetListing,
+  FleetRegistry,
+  Heartbeat,
+  HeartbeatAnswer,
+  Lookup,
+} from './registry.ts';
 
 /** The registry's entries are believed for that long, ms (design.md, rule 9). */
 const LISTING_MAX_AGE_MS = 5_000;
@@ -13,15 +22,19 @@ export interface DirectoryRegistryOptions {
   readonly connect: Connect;
 }
 
+type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
+
 /**
  * A registry over a directory of kubeconfigs. UIDs are not written there: each is asked of its cluster when it is needed
- * first. Tombstones and heartbeats are remembered by this process only.
+ * first. Tombstones and what was seen of clusters are remembered by this process only.
  */
-export class DirectoryRegistry implements FleetRegistry {
+export class DirectoryRegistry implements FleetRegistry, IngestKeyring {
   readonly #options: DirectoryRegistryOptions;
   readonly #identities: AskedIdentities;
   readonly #tombstones = new Set<string>();
-  readonly #heartbeats = new Map<string, Heartbeat>();
+  readonly #activity = new Map<string, Mutable<Activity>>();
+  /** Those that were paused when the directory was read last. */
+  readonly #paused = new Set<string>();
   #listing: { readonly at: Instant; readonly files: Promise<readonly FleetFile[]> } | undefined;
 
   constructor(options: DirectoryRegistryOptions) {
@@ -41,14 +54,44 @@ export class DirectoryRegistry implements FleetRegistry {
     return lookup.found === 'cluster' || lookup.found === 'unresolved' ? lookup : this.#find(uid, 0);
   }
 
-  heartbeat(uid: string, beat: Heartbeat): Promise<void> {
-    this.#heartbeats.set(uid, beat);
+  async heartbeat(uid: string, beat: Heartbeat): Promise<HeartbeatAnswer> {
+    const { found } = await this.lookup(uid);
+    if (found !== 'cluster') return found;
+    const activity = this.#activityOf(uid);
+    activity.heartbeat = beat;
+    activity.heardAt = this.#options.clock.now();
+    return 'recorded';
+  }
+
+  swept(uid: string, at: number): Promise<void> {
+    this.#activityOf(uid).sweptAt = at;
     return Promise.resolve();
   }
 
-  /** The last heartbeat of a cluster's forwarder. */
-  lastHeartbeat(uid: string): Heartbeat | undefined {
-    return this.#heartbeats.get(uid);
+  sweepAsked(uid: string, owedSince: number): Promise<void> {
+    const activity = this.#activityOf(uid);
+    if (activity.sweepOwedSince === owedSince) activity.sweepOwedSince = undefined;
+    return Promise.resolve();
+  }
+
+  held(uid: string, by: string | undefined): Promise<void> {
+    this.#activityOf(uid).heldBy = by;
+    return Promise.resolve();
+  }
+
+  distrust(uid: string): void {
+    this.#identities.doubt(uid);
+  }
+
+  async keysOf(uid: string): Promise<KeysLookup> {
+    const lookup = await this.lookup(uid);
+    if (lookup.found !== 'cluster') return lookup;
+    try {
+      const keys = await readIngestKeyFile(this.#options.dir, lookup.cluster.name);
+      return keys === undefined ? { found: 'none' } : { found: 'keys', keys };
+    } catch (error) {
+      return { found: 'unresolved', reason: (error as Error).message };
+    }
   }
 
   async #find(uid: string, maxAgeMs: number): Promise<Lookup> {
@@ -65,18 +108,41 @@ export class DirectoryRegistry implements FleetRegistry {
     return { found: this.#tombstones.has(uid) ? 'removed' : 'unknown' };
   }
 
-  #listingOf(files: readonly FleetFile[]): FleetListing {
+  #listingOf(
+    files: readonly FleetFile[],
+  ): Omit<FleetListing, 'clusters'> & { readonly clusters: readonly FleetCluster[] } {
+    this.#noteDepartures();
     const clusters: FleetCluster[] = [];
     const unresolved: { name: string; reason: string }[] = [];
     for (const file of files) {
       const uid = this.#identities.known(file);
-      if (uid !== undefined && 'target' in file) {
-        clusters.push({ name: file.name, uid, paused: false, target: file.target });
-      } else {
-        unresolved.push({ name: file.name, reason: this.#identities.reason(file) });
-      }
+      if (uid !== undefined && 'target' in file) clusters.push(this.#clusterOf(file, uid));
+      else unresolved.push({ name: file.name, reason: this.#identities.reason(file) });
     }
     return { clusters, unresolved };
+  }
+
+  #clusterOf(file: FleetFile & { readonly target: FleetCluster['target'] }, uid: string): FleetCluster {
+    const { name, paused, target } = file;
+    const activity = this.#activityOf(uid);
+    if (paused) {
+      this.#paused.add(uid);
+      activity.sweepOwedSince = undefined;
+    } else if (this.#paused.delete(uid)) activity.sweepOwedSince = this.#options.clock.now();
+    return { name, uid, paused, target, activity: { ...activity } };
+  }
+
+  #activityOf(uid: string): Mutable<Activity> {
+    const activity = this.#activity.get(uid) ?? { since: this.#options.clock.now() };
+    this.#activity.set(uid, activity);
+    return activity;
+  }
+
+  /** What came to the place of another was not watched there: it is owed a sweep. */
+  #noteDepartures(): void {
+    const { gone, arrived } = this.#identities.takeDepartures();
+    for (const uid of gone) this.#tombstones.add(uid);
+    for (const uid of arrived) this.#activityOf(uid).sweepOwedSince = this.#options.clock.now();
   }
 
   async #files(maxAgeMs: number): Promise<readonly FleetFile[]> {
@@ -87,7 +153,7 @@ export class DirectoryRegistry implements FleetRegistry {
     this.#listing = fresh;
     try {
       const files = await fresh.files;
-      for (const uid of this.#identities.dropAllBut(files)) this.#tombstones.add(uid);
+      this.#identities.dropAllBut(files);
       return files;
     } catch (error) {
       if (this.#listing === fresh) this.#listing = undefined;

@@ -17,6 +17,9 @@ const holderIn = (lease: KubeObject): string => {
   return typeof spec?.holderIdentity === 'string' ? spec.holderIdentity : '';
 };
 
+/** A holder is foreign text: it is shown in logs, metrics and the registry. */
+const plainHolder = (holder: string): string => holder.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 128);
+
 const newLease = (holder: string): Parameters<KubeClient['create']>[1] => ({
   apiVersion: 'coordination.k8s.io/v1',
   kind: 'Lease',
@@ -40,7 +43,7 @@ async function take(client: KubeClient, lease: KubeObject | undefined, holder: s
 
 /**
  * Makes sure that this cluster belongs to this installation; takes it when it belongs to none.
- * @throws KbindError class `misconfigured` that says who holds it; nothing else may be written there then
+ * @throws KbindError class `held` that says who holds it; nothing else may be written there then
  */
 export async function holdFleetLease(client: KubeClient, holder: string): Promise<void> {
   const lease = await client.find(resources.leases, FLEET_LEASE);
@@ -48,8 +51,8 @@ export async function holdFleetLease(client: KubeClient, holder: string): Promis
   const holds = present === '' ? await take(client, lease, holder) : present;
   if (holds === holder) return;
   throw new KbindError(
-    'misconfigured',
-    `the cluster belongs to installation ${holds}, not to ${holder}: delete Lease kube-system/kbind-serverless to take it over`,
-    { api: 'leases.coordination.k8s.io', key: FLEET_LEASE, side: 'consumer' },
+    'held',
+    `the cluster belongs to installation ${plainHolder(holds)}, not to ${holder}: delete Lease kube-system/kbind-serverless to take it over`,
+    { api: 'leases.coordination.k8s.io', key: FLEET_LEASE, side: 'consumer', heldBy: plainHolder(holds) },
   );
 }

@@ -35,6 +35,8 @@ export const errorClasses = [
   'aborted',
   /** The credential itself is unusable: spec §9. */
   'credential',
+  /** The consumer cluster belongs to another installation (design.md, rule 13): nothing is read or written there. */
+  'held',
   /** The configuration cannot work, retried because people fix it (spec §6: a missing connection annotation). */
   'misconfigured',
   /** A message that no reconcile can serve. */
@@ -65,6 +67,8 @@ export interface ErrorDetails {
   readonly leftAloneSeconds?: number | undefined;
   /** `field: message` of each cause in the Status object, cut. */
   readonly causes?: readonly string[] | undefined;
+  /** Class `held`: installation and stage that the cluster belongs to. */
+  readonly heldBy?: string | undefined;
   /** Class `expired` of a list: the token with which it goes on where it was, over a newer state (design.md, rule 10). */
   readonly continueToken?: string | undefined;
 }

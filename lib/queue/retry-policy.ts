@@ -37,6 +37,7 @@ export const retryPolicy: Readonly<Record<ErrorClass, Policy>> = {
   stale: retry('three starts on the spot took longer than what they rest on is believed'),
   aborted: retry('the time of the invocation was up'),
   credential: wait(30, 300, "the Connection's condition names the field; its readiness sweeps"),
+  held: wait(60, 600, 'another installation holds the cluster; taking over is an explicit act'),
   misconfigured: retry('people fix it'),
   malformed: deadLetter('no reconcile can serve this message'),
   internal: retry('a bug of ours, perhaps one of timing'),

@@ -142,7 +142,7 @@ describe.each(servers())('a cell on $title', (kind) => {
       const other = start('other');
       await other.app.handlers.control(connectionEvent('demo'), withTime(30_000));
       expect(other.log.lines.at(-1)?.fields).toMatchObject({
-        errorClass: 'misconfigured',
+        errorClass: 'held',
         errorMessage: expect.stringContaining('belongs to installation kbind/test, not to other/test'),
       });
       expect(await client.get(resources.leases, FLEET_LEASE)).toEqual(lease);

@@ -33,9 +33,15 @@ export function registryOf(lookup: Lookup = { found: 'cluster', cluster: fleetCl
     list: () => Promise.resolve({ clusters: lookup.found === 'cluster' ? [lookup.cluster] : [], unresolved: [] }),
     lookup: (uid) => Promise.resolve(uid === CLUSTER ? lookup : { found: 'unknown' }),
     heartbeat(uid, beat) {
+      const found = uid === CLUSTER ? lookup.found : 'unknown';
+      if (found !== 'cluster') return Promise.resolve(found);
       beats.set(uid, beat);
-      return Promise.resolve();
+      return Promise.resolve('recorded');
     },
+    swept: () => Promise.resolve(),
+    sweepAsked: () => Promise.resolve(),
+    held: () => Promise.resolve(),
+    distrust: () => undefined,
   };
 }
 

@@ -136,9 +136,11 @@ describe('a fleet directory', () => {
   });
 
   it('keeps the last heartbeat', async () => {
-    const { registry } = stage();
-    await registry.heartbeat('uid-1', { at: 5, watches: 2 });
-    expect(registry.lastHeartbeat('uid-1')).toEqual({ at: 5, watches: 2 });
+    const { registry, answers } = stage();
+    await put('one.kubeconfig', kubeconfig('https://one'));
+    answers.set('https://one', 'uid-1');
+    expect(await registry.heartbeat('uid-1', { at: 5, watches: 2 })).toBe('recorded');
+    expect((await registry.list()).clusters[0]?.activity?.heartbeat).toEqual({ at: 5, watches: 2 });
   });
 });
 
