@@ -1,7 +1,8 @@
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { build, type BuildResult } from 'esbuild';
+import { build, type BuildResult, type Plugin } from 'esbuild';
 import { isAuthPlugin, withoutAuthPlugins } from './auth-plugins.ts';
+import { slimBundle } from './slim-bundle.ts';
 import { zip } from './zip.ts';
 
 /**
@@ -21,7 +22,7 @@ interface Bundle {
   readonly inputs: readonly string[];
 }
 
-async function bundle(entry: string, name: string): Promise<Bundle> {
+async function bundle(entry: string, name: string, plugins: readonly Plugin[]): Promise<Bundle> {
   const result: BuildResult<{ write: false; metafile: true }> = await build({
     entryPoints: [entry],
     outfile: join(out, `${name}.mjs`),
@@ -31,13 +32,15 @@ async function bundle(entry: string, name: string): Promise<Bundle> {
     platform: 'node',
     target: 'node24',
     format: 'esm',
+    // Packages that come as ES modules too are taken as such: only what is used of them goes in.
+    mainFields: ['module', 'main'],
     minify: true,
     keepNames: true,
     legalComments: 'none',
     sourcemap: 'external',
     banner: { js: BANNER },
     // The AWS SDK is bundled as well: the runtime's own version changes under our feet.
-    plugins: [withoutAuthPlugins],
+    plugins: [...plugins],
     logLevel: 'warning',
   });
   await mkdir(join(out, 'maps'), { recursive: true });
@@ -56,7 +59,7 @@ async function bundle(entry: string, name: string): Promise<Bundle> {
 
 async function buildFunction(file: string): Promise<void> {
   const name = basename(file, '.ts');
-  const { code } = await bundle(join(root, 'functions', file), name);
+  const { code } = await bundle(join(root, 'functions', file), name, [slimBundle]);
   const folder = join(out, 'functions');
   await mkdir(join(folder, name), { recursive: true });
   await writeFile(join(folder, name, `${name}.mjs`), code);
@@ -66,7 +69,7 @@ async function buildFunction(file: string): Promise<void> {
 }
 
 async function buildForwarder(): Promise<void> {
-  const { code } = await bundle(FORWARDER_ENTRY, 'forwarder');
+  const { code } = await bundle(FORWARDER_ENTRY, 'forwarder', [withoutAuthPlugins]);
   await mkdir(join(out, 'forwarder'), { recursive: true });
   await writeFile(join(out, 'forwarder', 'forwarder.mjs'), code);
   report('forwarder', code.length);

@@ -1,4 +1,4 @@
-import * as z from 'zod/mini';
+import { $ZodError } from 'zod/v4/core';
 import { apiName, keyOf, keyText, resources, type KubeObject, type ResourceRef } from '../model/api.ts';
 import { KbindError } from '../model/errors.ts';
 import { parseBinding, parseConnection, type AnyBinding, type Connection } from '../model/kinds.ts';
@@ -16,7 +16,7 @@ interface Reading {
 
 /** `spec.apis: Invalid input; …`: fields and what is wrong with them, never their values. */
 function reasonOf(error: unknown): string {
-  if (!(error instanceof z.core.$ZodError)) return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof $ZodError)) return error instanceof Error ? error.message : String(error);
   const fields = error.issues.map(({ path, message }) => `${['spec', ...path.map(String)].join('.')}: ${message}`);
   return fields.join('; ').slice(0, 300);
 }

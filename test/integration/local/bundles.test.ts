@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -51,6 +51,10 @@ describe('what is deployed', () => {
     expect(files.filter((file) => /lib\/(local|embedded|cli)\/|fauxqs|envtest/.test(file))).toEqual([]);
     const code = readFileSync(join(out, 'functions', name, `${name}.mjs`), 'utf8');
     expect(code).not.toContain('No command was specified for exec authProvider');
+  });
+
+  it.each(FUNCTIONS)('keeps %s under 1.5 MB', (name) => {
+    expect(statSync(join(out, 'functions', name, `${name}.mjs`)).size).toBeLessThan(1_500_000);
   });
 
   it('works: the bundles sync the demonstration from beginning to end', async () => {
