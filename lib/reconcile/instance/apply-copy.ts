@@ -3,7 +3,8 @@ import { keyText, type KubeObject } from '../../model/api.ts';
 import { KbindError } from '../../model/errors.ts';
 import { asApplied } from '../field-ownership.ts';
 import { lookAfterWrite } from './look-after-write.ts';
-import { holdsSpec, needsApply } from './needs-apply.ts';
+import { holdsSpec, holdsSpecLoosely } from './holds-spec.ts';
+import { needsApply } from './needs-apply.ts';
 import { copyOf } from './what-to-apply.ts';
 import { believing, ownerOf, type Pair, type Work } from './work.ts';
 
@@ -18,7 +19,7 @@ export async function updateCopy(work: Work, pair: Pair, copy: KubeObject): Prom
   if (need === 'drifted' && !(await wouldMend(work, pair, copy))) return copy;
   const owned = await ownByApply(work, pair, copy);
   const applied = await sendApply(work, pair, { target: owned, dryRun: false });
-  if (!holdsSpec(applied, pair.source)) await tellAltered(work, pair.source);
+  if (!holdsSpecLoosely(applied, pair.source)) await tellAltered(work, pair.source);
   return applied;
 }
 
@@ -74,7 +75,8 @@ async function wouldMend(work: Work, pair: Pair, copy: KubeObject): Promise<bool
   const answer = await sendApply(work, pair, { target: copy, dryRun: true });
   if (holdsSpec(answer, pair.source)) return true;
   work.world.trace.step('Dry run of the apply', 'the provider alters the spec');
-  if (jsonEqual(answer.spec ?? null, copy.spec ?? null)) await tellAltered(work, pair.source);
+  const altered = !holdsSpecLoosely(answer, pair.source);
+  if (altered && jsonEqual(answer.spec ?? null, copy.spec ?? null)) await tellAltered(work, pair.source);
   return false;
 }
 

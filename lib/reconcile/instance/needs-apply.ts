@@ -1,6 +1,6 @@
-import { jsonContains } from '../../kube/json.ts';
 import type { KubeObject } from '../../model/api.ts';
 import { APPLIED_HASH_ANNOTATION } from '../../model/markers.ts';
+import { holdsSpec } from './holds-spec.ts';
 import { carriesEveryMarker, specHash } from './what-to-apply.ts';
 import type { Owner } from './who-owns-it.ts';
 
@@ -9,10 +9,6 @@ import type { Owner } from './who-owns-it.ts';
  * applied, but the copy does not hold it: a dry run tells whether an apply would help.
  */
 export type NeedsApply = 'no' | 'yes' | 'drifted';
-
-/** True when the copy's spec holds everything that the source's asks for; what the provider added beside it is its own. */
-export const holdsSpec = (copy: KubeObject, source: KubeObject): boolean =>
-  source.spec === undefined || jsonContains(copy.spec ?? null, source.spec);
 
 /** Compares a copy of ours with its source. */
 export function needsApply(source: KubeObject, copy: KubeObject, owner: Owner): NeedsApply {
