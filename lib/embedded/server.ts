@@ -44,7 +44,7 @@ export class ApiServer {
     this.#parts = parts;
     const { certificate, key } = parts.identity;
     const options = { cert: certificate, key, ca: parts.authority, requestCert: true, rejectUnauthorized: false };
-    this.#server = createServer(options, (request, response) => void this.#handle(request, response));
+    this.#server = createServer(options, (request, response) => void this.handle(request, response));
     this.#server.keepAliveTimeout = 0;
     this.#server.requestTimeout = 0;
   }
@@ -76,7 +76,8 @@ export class ApiServer {
     await promise;
   }
 
-  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  /** Answers one request; tests come in here without a connection. */
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
       await this.#answer(request, response);
     } catch (error) {
