@@ -45,10 +45,8 @@ export function createReads(exchange: Exchange): KubeReads {
     listAllMetadata: (ref, options) => listAll(listMetadata, ref, options),
     watch: (ref, options) => watch(exchange, ref, options),
     getPath: async (path, options = {}) => {
-      const { accept, signal } = options;
-      return (
-        await exchange.send({ verb: `get ${path}`, method: 'GET', path, accept, signal, maxBytes: MAX_LIST_BYTES })
-      ).json;
+      const { accept, signal, maxBytes = MAX_LIST_BYTES } = options;
+      return (await exchange.send({ verb: `get ${path}`, method: 'GET', path, accept, signal, maxBytes })).json;
     },
   };
 }

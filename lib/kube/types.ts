@@ -80,8 +80,14 @@ export interface KubeReads {
    * Back-pressure: nothing is read ahead while the consumer works.
    */
   watch(ref: ResourceRef, options: WatchOptions): AsyncIterable<WatchEvent>;
-  /** GET of a path that is no resource (discovery, OpenAPI, /version). Throws like get; a body over the cap is class `invalid`. */
-  getPath(path: string, options?: ReadOptions & { readonly accept?: string }): Promise<unknown>;
+  /**
+   * GET of a path that is no resource (discovery, OpenAPI, /version). Throws like get; a body over the cap (`maxBytes`, 64 MiB
+   * by default) is class `invalid`.
+   */
+  getPath(
+    path: string,
+    options?: ReadOptions & { readonly accept?: string; readonly maxBytes?: number | undefined },
+  ): Promise<unknown>;
 }
 
 /**

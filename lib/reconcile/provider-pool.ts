@@ -1,5 +1,6 @@
 import { ageMs, instant, type Clock, type Instant } from '../model/clock.ts';
 import { isError } from '../model/errors.ts';
+import { cacheDocuments } from '../kube/document-cache.ts';
 import { createKubeClient, type OpenKubeClient } from '../kube/client.ts';
 import { createIdentityReader } from '../kube/identity.ts';
 import type { ConnectionTarget } from '../kube/target.ts';
@@ -76,7 +77,11 @@ export class ProviderPool {
 
   #add(secretVersion: string, target: ConnectionTarget): Entry {
     const raw = this.#connect(target);
-    const client = interceptClient(raw, (call, send) => this.#watched(entry, call, send));
+    const watched = interceptClient(raw, (call, send) => this.#watched(entry, call, send));
+    const client = {
+      ...watched,
+      getPath: cacheDocuments((path, options) => watched.getPath(path, options), this.#clock),
+    };
     const identity = new ClusterIdentity(createIdentityReader(client, this.#clock), this.#clock);
     const entry: Entry = { raw, client, identity, active: 0, usedAt: instant(this.#clock), retired: false };
     this.#current.set(secretVersion, entry);

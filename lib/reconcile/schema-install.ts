@@ -63,8 +63,8 @@ function notExported(request: InstallRequest, offered: KubeObject | undefined): 
   return answer(request, 'not-exported', `${api} is not exported (a provider's CRD needs ${EXPORTED_LABEL}: "true")`);
 }
 
-/** The table: reads what is installed, decides, writes. */
-async function bring(
+/** The table: reads what is installed, decides, writes. `offered` may be undefined under `pullPolicy: None` only. */
+export async function bring(
   world: World,
   request: InstallRequest,
   offered: ConsumerSchema | undefined,
@@ -105,7 +105,8 @@ async function compare(world: World, request: InstallRequest, update: Update): P
   return answer(request, 'foreign', message);
 }
 
-async function create(world: World, request: InstallRequest, offered: ConsumerSchema): Promise<SchemaResult> {
+/** Creates the CRD; what the consumer refuses is an answer. */
+export async function create(world: World, request: InstallRequest, offered: ConsumerSchema): Promise<SchemaResult> {
   try {
     return inService(request, await createCrd(world, request, offered), offered);
   } catch (error) {

@@ -3,7 +3,7 @@ import { keyOf, type KubeObject, type ResourceRef } from '../model/api.ts';
 import { findCondition } from '../model/conditions.ts';
 import type { AnyBinding, Connection } from '../model/kinds.ts';
 import { CONNECTION_ANNOTATION, FANNED_OUT_ANNOTATION } from '../model/markers.ts';
-import { providerEpoch } from '../model/may-act.ts';
+import { connectionIsReady, providerEpoch } from '../model/may-act.ts';
 import { reconcileRequest, type ReconcileRequest } from '../model/request.ts';
 import { setMarkers } from './object-writes.ts';
 import type { World } from './world.ts';
@@ -83,6 +83,25 @@ export function tellConnectionDependents(world: World, ref: ResourceRef, connect
     const requests = await dependentsOf(world, name);
     if (requests.length > 0) await world.tell.reconcile(requests, change);
   });
+}
+
+/**
+ * Bindings that list an API which was not exported before wait for nothing else: they are told at once, beside rule 6. Dying
+ * before it leaves them to the 30-second refresh.
+ */
+export async function tellNewlyExported(world: World, before: Connection, after: Connection): Promise<void> {
+  const known = new Set(before.status.exportedAPIs?.map(({ name }) => name));
+  const added = new Set(after.status.exportedAPIs?.map(({ name }) => name).filter((name) => !known.has(name)));
+  // One that was not Ready has told all of its bindings by now.
+  if (added.size === 0 || !connectionIsReady(before)) return;
+  const { name, uid, resourceVersion } = after.metadata;
+  const [clusterBindings, bindings] = await Promise.all([world.reads.clusterBindings(), world.reads.bindings()]);
+  const waiting = [...clusterBindings.value, ...bindings.value].filter(
+    ({ spec }) => spec.connectionRef.name === name && spec.apis.some((api) => added.has(api.name)),
+  );
+  if (waiting.length === 0) return;
+  const requests = waiting.map((binding) => reconcileRequest(world.cluster, controllerOf(binding), keyOf(binding.raw)));
+  await world.tell.reconcile(requests, `${uid}/${resourceVersion}`);
 }
 
 async function dependentsOf(world: World, name: string): Promise<ReconcileRequest[]> {

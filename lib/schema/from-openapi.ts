@@ -1,5 +1,9 @@
+import { hashJson } from '../kube/json.ts';
+import type { Json } from '../model/api.ts';
+import type { ConsumerSchema } from './from-crd.ts';
 import { schemaOfKind, isRecord, type OpenApiDocument, type OpenApiSchema } from './openapi-document.ts';
-import { toStructural } from './structural.ts';
+import { PRESERVE } from './structural-members.ts';
+import { MAX_SCHEMAS, toStructural, withoutTypeMeta, type StructuralOptions } from './structural.ts';
 
 /** What discovery tells of one API, with the documents of its versions. */
 export interface DiscoveredApi {
@@ -31,21 +35,69 @@ export interface SynthesizedCrd {
   readonly open: readonly string[];
 }
 
-const OPEN_ROOT: OpenApiSchema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+/** An API server stores objects of up to about 1.5 MiB; a CRD is stored beside its status and managedFields. */
+const MAX_SPEC_CHARACTERS = 1_000_000;
+const OPEN_ROOT: OpenApiSchema = { type: 'object', [PRESERVE]: true };
+
+const LABEL = /^[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
+const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)+$/;
+const MAX_NAME = 253;
+
+/** Whether a CustomResourceDefinition may bear these names at all: an aggregated API is free to use others. */
+export const canBeDefined = (api: {
+  readonly group: string;
+  readonly version: string;
+  readonly resource: string;
+  readonly kind: string;
+}): boolean =>
+  [api.version, api.resource, api.kind.toLowerCase()].every((name) => LABEL.test(name)) &&
+  SUBDOMAIN.test(api.group) &&
+  api.resource.length + 1 + api.group.length <= MAX_NAME;
+
+/** The consumer form of an API of the OpenAPI source, with the hash of what is sent. */
+export function schemaFromOpenApi(api: DiscoveredApi): ConsumerSchema & Pick<SynthesizedCrd, 'open'> {
+  const { spec, open } = synthesizeCrd(api);
+  return {
+    name: `${api.resource}.${api.group}`,
+    spec: spec as unknown as Json,
+    hash: hashJson(spec),
+    version: storedVersion(api),
+    scope: api.namespaced ? 'Namespaced' : 'Cluster',
+    droppedVersions: [],
+    annotations: {},
+    open,
+  };
+}
+
+const storedVersion = ({ versions, preferredVersion }: DiscoveredApi): string =>
+  versions.some(({ name }) => name === preferredVersion) ? preferredVersion : (versions[0]?.name ?? '');
 
 /**
  * A CustomResourceDefinition for an API that is known by discovery and OpenAPI only (spec §3): all versions served, the
- * preferred one stored, schemas structural, apiVersion, kind and metadata left to the API server.
+ * preferred one stored, schemas structural, apiVersion, kind and metadata left to the API server. One that would be too
+ * large to be stored goes without descriptions, and if that is not enough without schemas.
  */
 export function synthesizeCrd(api: DiscoveredApi): SynthesizedCrd {
+  const whole = crdOf(api, {});
+  if (isSmallEnough(whole)) return whole;
+  const bare = crdOf(api, { descriptions: false });
+  if (isSmallEnough(bare)) return bare;
+  return crdOf({ ...api, versions: api.versions.map((version) => ({ ...version, document: undefined })) }, {});
+}
+
+const isSmallEnough = ({ spec }: SynthesizedCrd): boolean => JSON.stringify(spec).length <= MAX_SPEC_CHARACTERS;
+
+function crdOf(api: DiscoveredApi, options: StructuralOptions): SynthesizedCrd {
   const open: string[] = [];
+  const stored = storedVersion(api);
+  const shared = { ...options, budget: { left: MAX_SCHEMAS } };
   const versions = api.versions.map((version) => {
-    const schema = rootSchema(api, version);
+    const schema = rootSchema(api, version, shared);
     if (schema === undefined) open.push(version.name);
     return {
       name: version.name,
       served: true,
-      storage: version.name === api.preferredVersion,
+      storage: version.name === stored,
       schema: { openAPIV3Schema: schema ?? OPEN_ROOT },
       ...(version.status ? { subresources: { status: {} } } : {}),
     };
@@ -63,31 +115,45 @@ export function synthesizeCrd(api: DiscoveredApi): SynthesizedCrd {
 }
 
 function namesOf(api: DiscoveredApi): OpenApiSchema {
+  const shortNames = api.shortNames.filter((name) => LABEL.test(name));
+  const categories = api.categories.filter((name) => LABEL.test(name));
   return {
     plural: api.resource,
-    singular: api.singular === '' ? api.kind.toLowerCase() : api.singular,
+    singular: LABEL.test(api.singular) ? api.singular : api.kind.toLowerCase(),
     kind: api.kind,
     listKind: `${api.kind}List`,
-    ...(api.shortNames.length === 0 ? {} : { shortNames: api.shortNames }),
-    ...(api.categories.length === 0 ? {} : { categories: api.categories }),
+    ...(shortNames.length === 0 ? {} : { shortNames }),
+    ...(categories.length === 0 ? {} : { categories }),
   };
 }
 
-function rootSchema(api: DiscoveredApi, version: DiscoveredVersion): OpenApiSchema | undefined {
+/** What the root of a CRD's schema may hold; anything else the API server refuses there. */
+const ROOT_MEMBERS = ['description', PRESERVE, 'x-kubernetes-validations'];
+const ROOT_JUNCTORS = ['allOf', 'anyOf', 'oneOf', 'not'];
+
+function rootSchema(
+  api: DiscoveredApi,
+  version: DiscoveredVersion,
+  options: StructuralOptions,
+): OpenApiSchema | undefined {
   if (version.document === undefined) return undefined;
   const found = schemaOfKind(version.document, { group: api.group, version: version.name, kind: api.kind });
   if (found === undefined) return undefined;
-  const { schema } = toStructural({ ...found, type: 'object' }, version.document);
-  return { ...schema, ...withoutTypeMeta(schema) };
+  const { schema } = toStructural({ ...withoutTypeMeta(found), type: 'object' }, version.document, options);
+  // Behind a reference the three are still there, and junctors may speak of them.
+  const root = withoutTypeMeta(schema);
+  const fields = isRecord(root['properties']) ? root['properties'] : {};
+  const kept = isRecord(found['properties']) ? [...ROOT_MEMBERS, ...ROOT_JUNCTORS] : ROOT_MEMBERS;
+  const members = Object.fromEntries(
+    kept.filter((member) => root[member] !== undefined).map((member) => [member, root[member]]),
+  );
+  if (Object.keys(fields).length === 0) return { ...pickText(members), ...OPEN_ROOT };
+  return { ...members, ...requiredOf(root, fields), type: 'object', properties: fields };
 }
 
-/** Drops what every object has: the API server refuses rules about it at the root. */
-function withoutTypeMeta(schema: OpenApiSchema): OpenApiSchema {
-  const fields = isRecord(schema['properties']) ? schema['properties'] : {};
-  const { apiVersion: _apiVersion, kind: _kind, metadata: _metadata, ...properties } = fields;
-  const required = Array.isArray(schema['required'])
-    ? schema['required'].filter((name) => String(name) in properties)
-    : [];
-  if (Object.keys(properties).length === 0) return { ...OPEN_ROOT, properties: undefined, required: undefined };
-  return { properties, required: required.length === 0 ? undefined : required };
+const pickText = ({ description }: OpenApiSchema): OpenApiSchema => (description === undefined ? {} : { description });
+
+function requiredOf({ required }: OpenApiSchema, fields: OpenApiSchema): OpenApiSchema {
+  const names = Array.isArray(required) ? required.filter((name) => Object.hasOwn(fields, String(name))) : [];
+  return names.length === 0 ? {} : { required: names };
 }

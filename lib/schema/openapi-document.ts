@@ -47,11 +47,17 @@ const matches = (candidate: unknown, wanted: GroupVersionKind): boolean =>
   candidate['version'] === wanted.version &&
   candidate['kind'] === wanted.kind;
 
-/** The schema that the document ties to a kind by `x-kubernetes-group-version-kind`. */
+/**
+ * The schema that the document ties to a kind by `x-kubernetes-group-version-kind`: one that is of this kind alone, else the
+ * first that is of this one among others.
+ */
 export function schemaOfKind(document: OpenApiDocument, wanted: GroupVersionKind): OpenApiSchema | undefined {
+  let shared: OpenApiSchema | undefined;
   for (const schema of document.byRef.values()) {
     const kinds = schema['x-kubernetes-group-version-kind'];
-    if (Array.isArray(kinds) && kinds.length === 1 && matches(kinds[0], wanted)) return schema;
+    if (!Array.isArray(kinds) || !kinds.some((kind) => matches(kind, wanted))) continue;
+    if (kinds.length === 1) return schema;
+    shared ??= schema;
   }
-  return undefined;
+  return shared;
 }

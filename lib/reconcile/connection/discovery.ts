@@ -54,13 +54,30 @@ async function isBound(world: World, connection: Connection): Promise<boolean> {
   );
 }
 
-/** Says aloud that every API of the provider is offered now, and how to choose (L18). */
-export async function announceFallback(world: World, connection: Connection, exports: Exports): Promise<void> {
-  if (!exports.fellBack || connection.status.activeSchemaSource === 'OpenAPI') return;
-  await world.events.warn(connection.raw, 'SchemaSourceChanged', fallbackText);
+/**
+ * Says aloud that every API of the provider is offered now, and how to choose (L18), and under Auto that only labelled ones
+ * are from now on.
+ */
+export async function announceSource(world: World, connection: Connection, exports: Exports): Promise<void> {
+  const { activeSchemaSource: before } = connection.status;
+  if (before === exports.source) return;
+  if (exports.fellBack) await world.events.warn(connection.raw, 'SchemaSourceChanged', fallbackText);
+  else if (before !== undefined && connection.spec.schema.source === 'Auto') {
+    await world.events.warn(connection.raw, 'SchemaSourceChanged', labelledText);
+  }
 }
 
 /** Also part of the Ready message while it lasts. */
 export const fallbackText =
   `no CustomResourceDefinition of the provider carries ${EXPORTED_LABEL}: "${TRUE}", so every API that it serves is ` +
   'offered (schema.source Auto): label CRDs there, or set spec.schema.source';
+
+const labelledText =
+  `CustomResourceDefinitions of the provider carry ${EXPORTED_LABEL}: "${TRUE}" now, so only these are offered from now on ` +
+  '(schema.source Auto): label the others as well, or set spec.schema.source: OpenAPI';
+
+/** Part of the Ready message while a part of the provider cannot tell what it serves. */
+export const silentText = (silent: readonly string[]): string | undefined =>
+  silent.length === 0
+    ? undefined
+    : `left out as they are, because the provider cannot tell what they serve (an aggregated API may be down): ${silent.join(', ')}`;

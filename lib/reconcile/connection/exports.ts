@@ -1,8 +1,9 @@
-import { discoverApis, type Discovered, type ServedResource } from '../../kube/discovery.ts';
+import { discoverApis, type Discovered, type DiscoveryFailure, type ServedResource } from '../../kube/discovery.ts';
 import type { KubeClient } from '../../kube/types.ts';
 import { apiName, resources, type KubeObject } from '../../model/api.ts';
 import { crdSpec } from '../../model/crd.ts';
 import type { ExportedApi } from '../../model/kinds.ts';
+import { canBeDefined } from '../../schema/from-openapi.ts';
 import { EXPORTED_LABEL, TRUE } from '../../model/markers.ts';
 
 /** What a provider offers, by either source (spec §2.4). */
@@ -13,6 +14,10 @@ export interface ExportList {
   readonly crds: readonly KubeObject[];
   /** False when a part of the provider could not tell: nothing may be taken for gone. */
   readonly complete: boolean;
+  /** What discovery says of each API by name, the preferred version first; empty for the CRD source. */
+  readonly served: ReadonlyMap<string, readonly ServedResource[]>;
+  /** `<group>/<version>` of what could not tell. */
+  readonly silent: readonly string[];
 }
 
 interface Asking {
@@ -24,7 +29,7 @@ interface Asking {
 export async function listExportedCrds({ client, signal }: Asking): Promise<ExportList> {
   const { items } = await client.listAll(resources.crds, { labelSelector: `${EXPORTED_LABEL}=${TRUE}`, signal });
   const crds = items.filter((crd) => crdSpec(crd).versions.some(({ served }) => served));
-  return { apis: sorted(crds.map(exportOf)), crds, complete: true };
+  return { apis: sorted(crds.map(exportOf)), crds, complete: true, served: new Map(), silent: [] };
 }
 
 function exportOf(crd: KubeObject): ExportedApi {
@@ -48,7 +53,14 @@ export async function discoverExports(
   before: readonly ExportedApi[] = [],
 ): Promise<ExportList> {
   const discovered = await discoverApis(client, { signal, wants: isOffered });
-  return { apis: exportsFrom(discovered, before), crds: [], complete: discovered.failures.length === 0 };
+  const { failures } = discovered;
+  return {
+    apis: exportsFrom(discovered, before),
+    crds: [],
+    complete: failures.length === 0,
+    served: whollyServed(discovered),
+    silent: failures.map(({ group, version }) => `${group}/${version}`).sort(),
+  };
 }
 
 /**
@@ -66,18 +78,33 @@ const NEEDED_VERBS = ['get', 'list', 'watch', 'create', 'patch', 'delete'];
 
 /** Pure: discovery as exports, all versions of a resource in one entry, the preferred one first. */
 export function exportsFrom(discovered: Discovered, before: readonly ExportedApi[]): ExportedApi[] {
-  const preferred = new Map(discovered.groups.map(({ group, preferredVersion }) => [group, preferredVersion]));
-  const usable = discovered.resources.filter(({ verbs }) => NEEDED_VERBS.every((verb) => verbs.includes(verb)));
-  const byName = Map.groupBy(usable, apiName);
-  const found = [...byName.values()].map((versions) => merged(versions, (group) => preferred.get(group)));
-  const silent = new Set(discovered.failures.map(({ group }) => group));
-  const kept = before.filter(({ name, group }) => silent.has(group) && !byName.has(name));
-  return sorted([...found, ...kept]);
+  const served = servedByName(discovered);
+  const silent = silentGroups(discovered.failures);
+  const kept = before.filter(({ name, group }) => silent.has(group) && !served.has(name));
+  return sorted([...[...served.values()].map(merged), ...kept]);
 }
 
-function merged(versions: readonly ServedResource[], preferredOf: (group: string) => string | undefined): ExportedApi {
-  const rank = ({ group, version }: ServedResource): number => (version === preferredOf(group) ? 0 : 1);
-  const ordered = [...versions].sort((a, b) => rank(a) - rank(b));
+const silentGroups = (failures: readonly DiscoveryFailure[]): ReadonlySet<string> =>
+  new Set(failures.map(({ group }) => group));
+
+/** Usable APIs by name, each with its versions, the preferred one first. */
+function servedByName({ groups, resources: all }: Discovered): Map<string, ServedResource[]> {
+  const preferred = new Map(groups.map(({ group, preferredVersion }) => [group, preferredVersion]));
+  const rank = ({ group, version }: ServedResource): number => (version === preferred.get(group) ? 0 : 1);
+  const usable = all.filter((one) => canBeDefined(one) && NEEDED_VERBS.every((verb) => one.verbs.includes(verb)));
+  return Map.groupBy(
+    usable.sort((a, b) => rank(a) - rank(b)),
+    apiName,
+  );
+}
+
+/** APIs of which every version could tell: only these may be installed anew. */
+function whollyServed(discovered: Discovered): Map<string, ServedResource[]> {
+  const silent = silentGroups(discovered.failures);
+  return new Map([...servedByName(discovered)].filter(([, [first]]) => !silent.has(first?.group ?? '')));
+}
+
+function merged(ordered: readonly ServedResource[]): ExportedApi {
   const [first] = ordered;
   if (first === undefined) throw new TypeError('a resource without a version');
   const { group, resource, namespaced } = first;

@@ -1,16 +1,17 @@
 import { resources } from '../../model/api.ts';
 import { isDeleting } from '../../model/crd.ts';
-import type { Connection } from '../../model/kinds.ts';
+import { parseConnection, type Connection } from '../../model/kinds.ts';
 import { CLEANUP_FINALIZER } from '../../model/markers.ts';
 import { done, wait, waitForProvider, type Outcome } from '../../model/outcome.ts';
 import type { ReconcileRequest } from '../../model/request.ts';
 import { addFinalizer, hasFinalizer } from '../object-writes.ts';
 import { withReadAgain } from '../read-again.ts';
+import { tellNewlyExported } from '../tell-dependents.ts';
 import type { Probe, World } from '../world.ts';
 import { maintainAutoBinding } from './auto-bind.ts';
 import { nodes } from './chart.ts';
 import { deleteConnection } from './delete.ts';
-import { announceFallback, autoAdvice, discover, fallbackText, type Exports } from './discovery.ts';
+import { announceSource, autoAdvice, discover, fallbackText, silentText, type Exports } from './discovery.ts';
 import { renewHeartbeat } from './heartbeat.ts';
 import { identifyProvider, unlessForbidden } from './provider.ts';
 import { bringSchemas, type SchemasOutcome } from './schemas.ts';
@@ -78,7 +79,7 @@ async function offer(world: World, connection: Connection, probe: Probe): Promis
     advice: autoAdvice(connection),
   });
   if ('is' in exports) return concludeNotReady(world, connection, exports);
-  await announceFallback(world, connection, exports);
+  await announceSource(world, connection, exports);
   const settled = await unlessForbidden(
     async () => ({
       schemas: await bringSchemas(world, { connection, provider, exports }),
@@ -100,20 +101,23 @@ interface Offer {
 async function concludeReady(world: World, connection: Connection, offer: Offer): Promise<Outcome> {
   const { exports, schemas } = offer;
   world.trace.step(nodes.ready);
-  await persist(world, connection, {
+  const after = await persist(world, connection, {
     activeSchemaSource: exports.source,
     exportedAPIs: exports.apis,
     exportsEmptySince: exports.emptySince,
     secretVersion: offer.probe.secretVersion,
     conditions: conditionsFor({ is: 'ready', message: readyMessage(offer), schemas: schemas.condition }),
   });
+  await tellNewlyExported(world, connection, parseConnection(after));
   return schemas.unsettled ? wait('schemas are on their way', 2, 30) : done(nodes.status);
 }
 
 function readyMessage({ exports, remark }: Offer): string {
   const offered =
     exports.apis.length === 1 ? 'the provider exports 1 API' : `the provider exports ${exports.apis.length} APIs`;
-  return [offered, exports.fellBack ? fallbackText : undefined, remark].filter((text) => text !== undefined).join('; ');
+  return [offered, exports.fellBack ? fallbackText : undefined, silentText(exports.silent), remark]
+    .filter((text) => text !== undefined)
+    .join('; ');
 }
 
 async function concludeNotReady(world: World, connection: Connection, finding: Finding): Promise<Outcome> {

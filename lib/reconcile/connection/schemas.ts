@@ -1,3 +1,4 @@
+import { openApiDocuments } from '../../kube/openapi.ts';
 import { schemaFromCrd } from '../../schema/from-crd.ts';
 import type { ConditionReason, WantedCondition } from '../../model/conditions.ts';
 import { isDeleting } from '../../model/crd.ts';
@@ -5,7 +6,7 @@ import { isError } from '../../model/errors.ts';
 import type { KubeObject } from '../../model/api.ts';
 import type { Connection } from '../../model/kinds.ts';
 import { installSchema } from '../schema-install.ts';
-import { readSchema } from '../schema-read.ts';
+import { installSynthesized } from '../schema-synthesis.ts';
 import { installedHash, type InstallRequest, type SchemaResult, type SchemaState } from '../schema-result.ts';
 import { isInService, whatIsInstalled } from '../what-to-install.ts';
 import type { Side, World } from '../world.ts';
@@ -13,15 +14,17 @@ import { nodes } from './chart.ts';
 import type { Exports } from './discovery.ts';
 import { believeAgain } from './status.ts';
 import { condition } from './what-was-found.ts';
-import type { Source } from './which-source.ts';
 
 /** Brings in the CRD of one API. */
 type Installer = (world: World, request: InstallRequest) => Promise<SchemaResult>;
 
-/**
- * By source. That of OpenAPI reads what is there: the synthesis of CRDs (lib/schema/from-openapi.ts) takes its place.
- */
-const installers: Readonly<Record<Source, Installer>> = { CRD: installSchema, OpenAPI: readSchema };
+/** By source. The pass of a Connection reads each OpenAPI document once, however many APIs it describes. */
+function installerFor(world: World, { provider, exports }: Pulling): Installer {
+  if (exports.source === 'CRD') return installSchema;
+  const documents = openApiDocuments(provider.client, { signal: world.signal });
+  return (_world, request) =>
+    installSynthesized(world, request, { documents, served: exports.served.get(request.api) ?? [] });
+}
 
 /** How the schemas stand after this pass. */
 export interface SchemasOutcome {
@@ -45,10 +48,11 @@ export async function bringSchemas(world: World, pulling: Pulling): Promise<Sche
   const wanted = await whatShouldBeInstalled(world, connection, exports);
   const { value: managed } = await world.reads.managedCrds();
   const installed = new Map(managed.map((crd) => [crd.metadata.name, crd]));
+  const install = installerFor(world, pulling);
   const results: SchemaResult[] = [];
   for (const api of wanted) {
     const settled = howItStands(pulling, api, installed.get(api));
-    results.push(settled ?? (await bring(world, pulling, api)));
+    results.push(settled ?? (await bring(world, pulling, { api, install })));
   }
   world.trace.step(nodes.schemas, `${results.length} of ${exports.apis.length}`);
   return { condition: schemaInSync(results), unsettled: results.some(({ state }) => isUnderWay(state)) };
@@ -74,8 +78,7 @@ function howItStands(
   const { pullPolicy, updatePolicy } = connection.spec.schema;
   const ours = crd !== undefined && whatIsInstalled(crd, connection.metadata.name).is === 'ours';
   if (!ours) return pullPolicy === 'All' ? undefined : notOurs(connection, api);
-  const follows =
-    pullPolicy === 'None' || updatePolicy === 'Once' || installedHash(crd) === offeredHash(exports, api, crd);
+  const follows = pullPolicy === 'None' || updatePolicy === 'Once' || installedHash(crd) === offeredHash(exports, api);
   return follows && isInService(crd).is === 'established' ? { api, state: 'installed', message: '', crd } : undefined;
 }
 
@@ -86,14 +89,17 @@ const notOurs = (connection: Connection, api: string): SchemaResult => ({
   message: `CustomResourceDefinition ${api} is not installed, or not managed by Connection ${connection.metadata.name}: its bindings say why`,
 });
 
-/** Hash of what the provider offers; of the OpenAPI source nothing is known here, so that what is installed counts. */
-function offeredHash({ source, crds }: Exports, api: string, installed: KubeObject): string | undefined {
+/** Hash of what a provider's CRD offers; of the OpenAPI source it takes documents to tell. */
+function offeredHash({ crds }: Exports, api: string): string | undefined {
   const offered = crds.find(({ metadata }) => metadata.name === api);
-  if (source === 'OpenAPI' || offered === undefined) return installedHash(installed);
-  return schemaFromCrd(offered).hash;
+  return offered === undefined ? undefined : schemaFromCrd(offered).hash;
 }
 
-async function bring(world: World, { connection, provider, exports }: Pulling, api: string): Promise<SchemaResult> {
+async function bring(
+  world: World,
+  { connection, provider }: Pulling,
+  { api, install }: { readonly api: string; readonly install: Installer },
+): Promise<SchemaResult> {
   const request: InstallRequest = {
     provider,
     connection,
@@ -103,7 +109,7 @@ async function bring(world: World, { connection, provider, exports }: Pulling, a
     belief: await believeAgain(world, { connection }),
   };
   try {
-    return await installers[exports.source](world, request);
+    return await install(world, request);
   } catch (error) {
     if (!isError(error, 'misconfigured', 'invalid')) throw error;
     return { api, state: 'refused', message: error.message };
