@@ -22,7 +22,11 @@ export function validateMetadata(resource: Resource, object: KubeObject): Cause[
     for (const problem of validName(metadata.name)) causes.push(invalidValue('metadata.name', metadata.name, problem));
   causes.push(...validateNamespace(resource, metadata));
   causes.push(...validateLabels(metadata.labels ?? {}), ...validateAnnotations(metadata.annotations ?? {}));
-  causes.push(...validateOwners(metadata), ...validateFinalizers(metadata), ...validateManagedFields(metadata));
+  causes.push(
+    ...validateOwners(metadata),
+    ...validateFinalizers(resource, metadata),
+    ...validateManagedFields(metadata),
+  );
   return causes;
 }
 
@@ -100,12 +104,12 @@ function validateOwners(metadata: ObjectMeta): Cause[] {
 
 const STANDARD_FINALIZERS = new Set(['orphan', 'foregroundDeletion', 'kubernetes']);
 
-function validateFinalizers(metadata: ObjectMeta): Cause[] {
+function validateFinalizers(resource: Resource, metadata: ObjectMeta): Cause[] {
   const causes: Cause[] = [];
   for (const [i, finalizer] of (metadata.finalizers ?? []).entries()) {
     for (const problem of qualifiedNameProblems(finalizer))
       causes.push(invalidValue('metadata.finalizers', finalizer, problem));
-    if (!finalizer.includes('/') && !STANDARD_FINALIZERS.has(finalizer)) {
+    if (!resource.custom && !finalizer.includes('/') && !STANDARD_FINALIZERS.has(finalizer)) {
       causes.push(
         invalidValue(
           `metadata.finalizers[${i}]`,

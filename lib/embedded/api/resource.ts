@@ -95,7 +95,10 @@ export interface Resource {
   readonly custom: boolean;
   /** The conversion between versions goes through a webhook, which this server does not call. */
   readonly webhookConversion: boolean;
+  /** The verbs that discovery shows. */
   readonly verbs: readonly string[];
+  /** Its definition is being deleted: nothing new is created. */
+  readonly terminating: boolean;
   readonly strategy: Strategy;
 }
 

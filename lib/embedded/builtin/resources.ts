@@ -47,6 +47,7 @@ function builtin(options: Builtin): Resource {
     storageVersion: 'v1',
     custom: false,
     webhookConversion: false,
+    terminating: false,
     verbs: options.verbs ?? ALL_VERBS,
     strategy,
   };

@@ -21,8 +21,9 @@ export function resourceOf(crd: Crd): Resource {
     versions: spec.versions.filter((version) => version.served).map((version) => versionOf(version, crd)),
     storageVersion: spec.versions.find((version) => version.storage)?.name ?? '',
     custom: true,
+    terminating: deleting,
     webhookConversion: spec.conversion?.strategy === 'Webhook',
-    verbs: deleting ? ALL_VERBS.filter((verb) => verb !== 'create') : ALL_VERBS,
+    verbs: deleting ? ALL_VERBS.filter((verb) => !['create', 'patch', 'update'].includes(verb)) : ALL_VERBS,
     strategy: CUSTOM,
   };
 }

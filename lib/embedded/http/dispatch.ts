@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { methodNotAllowed, noSuchResource, notFound, notImplemented, StatusError } from '../api/status.ts';
+import { noSuchResource, notFound, notImplemented, StatusError } from '../api/status.ts';
 import { subresources } from '../discovery/discovery.ts';
 import { create } from '../rest/create.ts';
 import { remove, removeCollection } from '../rest/delete.ts';
@@ -36,7 +36,7 @@ export function dispatch(
   if (info.verb === 'watch') return startWatch(call, response, accept, onWatch);
   const representation = negotiate(accept);
   const handler = HANDLERS[info.verb];
-  if (!handler || !isAllowed(call)) throw notAllowed(call);
+  if (!handler || !isAllowed(call)) throw notAllowed();
   const answer = handler(call);
   addWarnings(response, call.warnings);
   const body = represent(answer.body, representation, version, includeObject(call));
@@ -78,20 +78,11 @@ function isAllowed({ info, resource }: Call): boolean {
   if (info.subresource && !['get', 'update', 'patch'].includes(info.verb)) return false;
   if (info.verb === 'create' && info.name && !resource.custom) return false;
   if (['update', 'patch'].includes(info.verb) && !info.name) return resource.custom;
-  return resource.verbs.includes(info.verb);
+  return resource.custom || resource.verbs.includes(info.verb);
 }
 
-function notAllowed({ info, resource }: Call): StatusError {
-  if (info.verb === 'create' && !info.name && resource.custom) {
-    return methodNotAllowed(resource, `create not allowed while custom resource definition is terminating`);
-  }
-  return new StatusError(
-    405,
-    'MethodNotAllowed',
-    'the server does not allow this method on the requested resource',
-    {},
-  );
-}
+const notAllowed = (): StatusError =>
+  new StatusError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource', {});
 
 /** Adds Warning headers (RFC 7234). */
 function addWarnings(response: ServerResponse, warnings: readonly string[]): void {

@@ -67,7 +67,10 @@ export function storeNew(
 /** The namespace of the URL, which the object may repeat but not contradict. */
 export function placeInNamespace(call: Call, object: KubeObject): void {
   const { resource, info } = call;
-  if (!resource.namespaced) return;
+  if (!resource.namespaced) {
+    delete object.metadata.namespace;
+    return;
+  }
   const { namespace } = object.metadata;
   if (namespace && namespace !== info.namespace) {
     throw badRequest(`the namespace of the provided object does not match the namespace sent on the request`);
@@ -102,6 +105,13 @@ function generateName(base: string): string {
 /** New objects need a namespace that exists and is not going away. */
 function checkNamespace(call: Call, object: KubeObject): void {
   const { world, resource } = call;
+  if (resource.terminating) {
+    throw forbidden(
+      resource,
+      object.metadata.name,
+      'create not allowed while custom resource definition is terminating',
+    );
+  }
   const { namespace } = object.metadata;
   if (!resource.namespaced || !namespace) return;
   const found = world.store.table(NAMESPACES).get(namespace);
