@@ -1,7 +1,7 @@
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { instant, type Instant } from '../model/clock.ts';
 import { KbindError } from '../model/errors.ts';
-import type { HeartbeatRequest } from '../model/request.ts';
+import type { HeartbeatRequest, ReconcileRequest } from '../model/request.ts';
 import { handleBatch, type BatchWork, type ClusterLimits, type Job } from '../queue/batch.ts';
 import { settle, settleMalformed, type Run } from '../queue/settle.ts';
 import { runTask, type Engine } from './engine.ts';
@@ -46,7 +46,11 @@ function reconcileWork(engine: Engine, arrived: Instant): BatchWork {
       const { result, run } = await runTask(engine, { request, job, arrived, signal }, (world) =>
         engine.controllers.reconcile[request.controller](world, request),
       );
-      await settle(request, result, run, engine);
+      const verdict = await settle(request, result, run, engine);
+      if (verdict.metric === 'Done' && isFirstRun(request)) {
+        // Of the newest of its messages: what older ones said is in the same answer.
+        engine.metrics.measure('SyncLag', Math.max(0, engine.clock.now() - job.sentAt));
+      }
     },
     async postpone(job) {
       const { request } = job;
@@ -57,6 +61,10 @@ function reconcileWork(engine: Engine, arrived: Instant): BatchWork {
     refuse: (record, error) => settleMalformed(record, error, engine),
   };
 }
+
+/** Waits and attempts are delays that somebody chose: they say nothing about the way through the queues. */
+const isFirstRun = ({ attempt, waited, retry }: ReconcileRequest): boolean =>
+  retry && attempt === 0 && waited === undefined;
 
 /** The run of something that was not run. */
 export const idleRun = ({ clock }: Engine, { receivedAt }: Job): Run => ({

@@ -1,3 +1,5 @@
+import type { MetricDimensions, MetricName } from './metric-names.ts';
+
 /** Fields of a log line. Never objects, kubeconfigs, tokens or Secret data. */
 export type LogFields = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
 
@@ -24,7 +26,7 @@ export const silentLogger: Logger = {
 
 /** Counters and gauges by name. Every counter exists at zero before it fires, where the backend allows it. */
 export interface Metrics {
-  count(name: string, value?: number, dimensions?: Readonly<Record<string, string>>): void;
+  count(name: MetricName, value?: number, dimensions?: MetricDimensions): void;
 }
 
 export const noMetrics: Metrics = { count: nothing };

@@ -40,19 +40,8 @@ export type Verdict =
     }
   | { readonly type: 'dead-letter'; readonly metric: SettleMetric; readonly reason: string; readonly attempts: number };
 
-/** Every counter of this file: each exists at zero before it fires. */
-export const settleMetrics = [
-  'Done',
-  'Waiting',
-  'Retried',
-  'Postponed',
-  'Dropped',
-  'DeadLettered',
-  'Malformed',
-  'SweepKeyFailed',
-  'Unsettled',
-] as const;
-export type SettleMetric = (typeof settleMetrics)[number];
+/** What a verdict counts as. */
+export type SettleMetric = 'Done' | 'Waiting' | 'Retried' | 'Postponed' | 'Dropped' | 'DeadLettered' | 'SweepKeyFailed';
 
 /** Moments and chance that a verdict rests on. */
 export interface Circumstances {
@@ -193,6 +182,7 @@ function report(request: ChainedRequest, verdict: Verdict, result: Result, conte
   const { log, metrics, run, clock } = context;
   metrics.count(verdict.metric, 1, { controller: controllerOf(request) });
   const error = result.type === 'error' ? errorRecord(result.error) : undefined;
+  if (error !== undefined) metrics.count('ReconcileFailed', 1, { class: error.class });
   const fields: LogFields = {
     reconcileId: run.reconcileId,
     key: chainKey(request),

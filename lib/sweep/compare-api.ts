@@ -56,9 +56,9 @@ export async function compareApi(
     return cursor === undefined ? { tally: counter.tally } : { cursor, tally: counter.tally };
   } catch (error) {
     if (!(error instanceof ProviderLost)) throw error;
-    const { log, metrics, cluster } = pass.world;
+    const { log, metrics } = pass.world;
     log.warn('sweep goes on without the provider', { api: pass.swept.api.name, error: error.message });
-    metrics.count('sweep_provider_lost', 1, { cluster });
+    metrics.count('SweepProviderLost', 1);
     counter.withoutProvider();
     return compareApi({ ...pass, provider: undefined }, walk.cursor(), counter.tally);
   }
@@ -160,17 +160,21 @@ class Walk {
       return;
     }
     world.log.warn('provider copy without a source', { api: swept.api.name, key: keyText(key) });
-    world.metrics.count('copies_without_source', 1, { cluster: world.cluster });
+    world.metrics.count('CopiesWithoutSource', 1);
   }
 
   async #enqueue(key: ObjectKey, reason: string): Promise<void> {
     const { world, swept, request, outbox } = this.#pass;
-    world.metrics.count('sweep_enqueued', 1, { cluster: world.cluster, reason });
+    world.metrics.count('SweepEnqueued', 1, { reason });
+    if (!request.retry && !OWN_CHAIN.has(reason)) world.metrics.count('BackstopFound', 1, { reason });
     await outbox.add(reconcileRequest(world.cluster, 'instance', key, { api: swept.api.name, retry: request.retry }));
   }
 }
 
 const sourceKey = (object: KubeObject): string => orderText(keyOf(object));
+
+/** What waits in a chain of its own meanwhile: a backstop that finds it says nothing about events. */
+const OWN_CHAIN: ReadonlySet<string> = new Set(['conflict', 'deleting', 'to be drained', 'the copy is going']);
 
 /** A page of our copies. What the list itself can recover from is let through. */
 async function loadCopies(provider: Side, swept: SweptApi, options: ListOptions) {

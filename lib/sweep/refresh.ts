@@ -71,9 +71,9 @@ function requestsOf(cluster: string, { connections, clusterBindings, bindings, c
   ];
 }
 
-function skip({ log, metrics, cluster }: World, key: ReconcileRequest): void {
+function skip({ log, metrics }: World, key: ReconcileRequest): void {
   log.warn('refresh had no time left for a key', { key: requestKey(key) });
-  metrics.count('refresh_skipped', 1, { cluster });
+  metrics.count('RefreshSkipped', 1);
 }
 
 /** Whether a reconcile would write or tell. One that fails does neither, and fails again when it is run. */
@@ -89,7 +89,7 @@ async function wouldAct(dry: World, key: ReconcileRequest, controllers: Refreshe
     }
     const { errorClass, message } = toKbindError(error);
     dry.log.warn('refresh of an object failed', { key: requestKey(key), errorClass, error: message });
-    dry.metrics.count('refresh_object_failed', 1, { cluster: dry.cluster });
+    dry.metrics.count('RefreshObjectFailed', 1);
     return false;
   }
 }

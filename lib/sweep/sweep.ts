@@ -137,7 +137,7 @@ async function openProvider(world: World, connection: Connection | undefined): P
   } catch (error) {
     if (!(error instanceof KbindError) || error.errorClass === 'aborted') throw error;
     world.log.warn('sweep sees the consumer only', { connection: name, error: error.message });
-    world.metrics.count('sweep_provider_lost', 1, { cluster: world.cluster });
+    world.metrics.count('SweepProviderLost', 1);
     return undefined;
   }
 }

@@ -111,7 +111,7 @@ function leaveOrThrow({ attempt }: Work, error: unknown): LeftBehind {
 async function tellLeftBehind({ world, api, providerKey }: Work, binding: AnyBinding, left: LeftBehind): Promise<void> {
   const key = keyText(providerKey);
   world.log.warn('provider copy left behind by a drain', { api: api.name, key, reason: left.reason });
-  world.metrics.count('copies_left_behind', 1, { cluster: world.cluster });
+  world.metrics.count('CopiesLeftBehind', 1);
   const message = `The provider copy ${api.name} ${key} was left behind: ${left.reason}. Delete it by hand.`;
   await world.events.warn(binding.raw, 'LeftBehind', message);
 }

@@ -53,13 +53,17 @@ export function recordLog(fixed: LogFields = {}, lines: RecordedLine[] = []): Re
 
 export interface RecordedCounters extends Counters {
   of(name: string): number;
+  measured(name: string): readonly number[];
 }
 
 export function recordCounters(): RecordedCounters {
   const sums = new Map<string, number>();
+  const measured = new Map<string, readonly number[]>();
   return {
     count: (name, value = 1) => sums.set(name, (sums.get(name) ?? 0) + value),
+    measure: (name, ms) => measured.set(name, [...(measured.get(name) ?? []), ms]),
     flush: () => undefined,
+    measured: (name) => measured.get(name) ?? [],
     of: (name) => sums.get(name) ?? 0,
   };
 }

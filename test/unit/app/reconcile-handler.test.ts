@@ -31,6 +31,17 @@ describe('an instances batch', () => {
       { message: 'work settled', fields: { reason: 'synced', trace: ['Consumer object exists? → yes'] } },
     ]);
     expect(engine.metrics.of('Done')).toBe(1);
+    expect(engine.metrics.measured('SyncLag')).toHaveLength(1);
+  });
+
+  it('measures the way of first runs only: waits and attempts were chosen', async () => {
+    const engine = engineWith(reconciling(() => Promise.resolve(done('synced'))));
+    const again = [{ attempt: 1 }, { waited: 2 }, { retry: false }].map((more, at) =>
+      requestRecord({ ...instanceRequest(`again-${at}`), ...more }),
+    );
+    await handlerOf(engine)(sqsEvent(...again), withTime(30_000));
+    expect(engine.metrics.of('Done')).toBe(3);
+    expect(engine.metrics.measured('SyncLag')).toEqual([]);
   });
 
   it('has one reconcile id per run, in the world’s log and in the settling line', async () => {
