@@ -1,10 +1,11 @@
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { systemClock, type Clock } from '../model/clock.ts';
 import type { Logger } from '../model/log.ts';
-import { DirectoryRegistry } from '../fleet/directory.ts';
 import { holderOf } from '../fleet/lease.ts';
+import type { IngestKeyring } from '../fleet/ingest-keys.ts';
 import type { FleetRegistry } from '../fleet/registry.ts';
-import { createKubeClient } from '../kube/client.ts';
+import type { Sink } from '../forwarder/sink.ts';
+import { createSqsSink } from '../forwarder/sqs-sink.ts';
 import { createClusterLimits } from '../queue/batch.ts';
 import { createBreaker } from '../queue/breaker.ts';
 import type { Queues } from '../queue/queues.ts';
@@ -16,6 +17,8 @@ import type { Config } from './config.ts';
 import { controllers } from './controllers.ts';
 import { createCounters, type Counters } from './counters.ts';
 import type { Controllers, Engine, Occasion } from './engine.ts';
+import { createFleet } from './fleet.ts';
+import { createIngestHandler, type IngestHandler } from './ingest-handler.ts';
 import { createLogger } from './logging.ts';
 import { createReconcileHandler, type QueueHandler } from './reconcile-handler.ts';
 import { COMPONENT, Sessions, type Session, type WrapClient } from './sessions.ts';
@@ -31,6 +34,9 @@ export interface Overrides {
   readonly random?: () => number;
   readonly queues?: Queues;
   readonly registry?: FleetRegistry;
+  readonly keyring?: IngestKeyring;
+  /** Where ingest puts what it takes in. */
+  readonly sink?: Sink;
   readonly log?: Logger;
   readonly metrics?: Counters;
   readonly events?: Events;
@@ -48,6 +54,7 @@ export interface App {
     readonly instances: QueueHandler;
     readonly work: QueueHandler;
     readonly tick: TickHandler;
+    readonly ingest: IngestHandler;
   };
   /** Ends all connections. Handlers must not run any more. */
   close(): Promise<void>;
@@ -59,7 +66,8 @@ export function compose(config: Config, overrides: Overrides = {}): App {
   const log = overrides.log ?? createLogger(config);
   const sqs = createSqsClient(config);
   const queues = overrides.queues ?? createSqsQueues(sqs, config.queueUrls);
-  const registry = overrides.registry ?? directoryRegistry(config, clock);
+  const fleet = createFleet(config, clock);
+  const registry = overrides.registry ?? fleet.registry;
   const { allowLoopback } = config;
   const holder = holderOf(config.installation, config.stage);
   const distrust = (uid: string): void => registry.distrust(uid);
@@ -80,21 +88,35 @@ export function compose(config: Config, overrides: Overrides = {}): App {
         use(worldOf(session, occasion, { queues, clock, metrics, events: overrides.events })),
       ),
   };
-  const limits = createClusterLimits(config.perCluster);
   return {
     config,
     registry,
     queues,
-    handlers: {
-      control: createReconcileHandler(engine, 'control', limits),
-      instances: createReconcileHandler(engine, 'instances', limits),
-      work: createWorkHandler(engine, limits),
-      tick: createTickHandler(engine),
-    },
+    handlers: handlersOf(engine, config, {
+      keyring: overrides.keyring ?? fleet.keyring,
+      sink: overrides.sink ?? createSqsSink({ client: sqs, urls: config.queueUrls, log }),
+    }),
     async close() {
       await sessions.close();
       sqs.destroy();
+      fleet.close();
     },
+  };
+}
+
+function handlersOf(
+  engine: Engine,
+  { perCluster }: Config,
+  ingest: { readonly keyring: IngestKeyring; readonly sink: Sink },
+): App['handlers'] {
+  const { clock, log, metrics } = engine;
+  const limits = createClusterLimits(perCluster);
+  return {
+    control: createReconcileHandler(engine, 'control', limits),
+    instances: createReconcileHandler(engine, 'instances', limits),
+    work: createWorkHandler(engine, limits),
+    tick: createTickHandler(engine),
+    ingest: createIngestHandler({ ...ingest, clock, log, metrics }),
   };
 }
 
@@ -103,15 +125,6 @@ function createSqsClient({ region, sqsEndpoint }: Config): SQSClient {
   return new SQSClient({
     ...(region === undefined ? {} : { region }),
     ...(sqsEndpoint === undefined ? {} : { endpoint: sqsEndpoint }),
-  });
-}
-
-function directoryRegistry({ fleetDir, allowLoopback }: Config, clock: Clock): FleetRegistry {
-  return new DirectoryRegistry({
-    dir: fleetDir,
-    allowLoopback,
-    clock,
-    connect: (target) => createKubeClient(target, { clock, egress: { allowLoopback }, side: 'consumer' }),
   });
 }
 

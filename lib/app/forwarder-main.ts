@@ -1,4 +1,4 @@
-import { readForwarderConfig } from './forwarder-config.ts';
+import { readForwarderConfig } from './config.ts';
 import { startForwarderProcess } from './forwarder-process.ts';
 import { createLogger } from './logging.ts';
 

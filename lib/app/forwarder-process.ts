@@ -1,15 +1,20 @@
+import { readFile } from 'node:fs/promises';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { Registry } from 'prom-client';
 import { createForwarder } from '../forwarder/forwarder.ts';
 import { startHealthServer } from '../forwarder/http.ts';
 import { createOpenProvider } from '../forwarder/providers.ts';
+import { createHttpSink } from '../forwarder/http-sink.ts';
+import type { Sink } from '../forwarder/sink.ts';
 import { createSqsSink } from '../forwarder/sqs-sink.ts';
 import { createKubeClient } from '../kube/client.ts';
+import { parseIngestKeys } from '../fleet/ingest-keys.ts';
 import { readClusterIdentity } from '../kube/identity.ts';
 import { loadInClusterTarget, loadOperatorTarget } from '../kube/operator-config.ts';
-import { systemClock } from '../model/clock.ts';
+import { systemClock, type Clock } from '../model/clock.ts';
+import { KbindError } from '../model/errors.ts';
 import type { Logger } from '../model/log.ts';
-import type { ForwarderConfig } from './forwarder-config.ts';
+import type { ForwarderConfig } from './config.ts';
 
 export interface ForwarderProcess {
   /** Port of `/healthz`, `/readyz` and `/metrics`. */
@@ -30,12 +35,12 @@ export async function startForwarderProcess(config: ForwarderConfig, log: Logger
   // A configured UID is confirmed by the forwarder before each use; it may start before its cluster answers.
   const clusterUid = config.clusterUid ?? (await readClusterIdentity(client));
   const registry = new Registry();
-  const sqs = new SQSClient(config.region === undefined ? {} : { region: config.region });
+  const { sink, closeSink } = sinkOf(config, { clusterUid, clock, log });
   const forwarder = createForwarder({
     client,
     clusterUid,
     openProvider: createOpenProvider({ consumer: client, clock, egress }),
-    sink: createSqsSink({ client: sqs, urls: config.queueUrls, log }),
+    sink,
     clock,
     log: log.child({ cluster: clusterUid }),
     registry,
@@ -48,9 +53,41 @@ export async function startForwarderProcess(config: ForwarderConfig, log: Logger
     async stop() {
       const { undelivered } = await forwarder.stop();
       await Promise.all([health.close(), client.close()]);
-      sqs.destroy();
+      closeSink();
       log.info('forwarder stopped', { undelivered });
       return undelivered;
     },
   };
+}
+
+interface SinkTools {
+  readonly clusterUid: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Either way of sending. The SDK is not even asked for credentials when keys go through the webhook. */
+function sinkOf(
+  { send, allowLoopback }: ForwarderConfig,
+  tools: SinkTools,
+): { sink: Sink; readonly closeSink: () => void } {
+  if (send.to === 'ingest') {
+    const { url, keyFile } = send;
+    return {
+      sink: createHttpSink({ url, key: () => readKey(keyFile), allowLoopback, ...tools }),
+      closeSink: () => undefined,
+    };
+  }
+  const client = new SQSClient(send.region === undefined ? {} : { region: send.region });
+  return { sink: createSqsSink({ client, urls: send.urls, log: tools.log }), closeSink: () => client.destroy() };
+}
+
+/** The first key of the file signs; where there are two, the receiver takes both. */
+export async function readKey(path: string): Promise<Uint8Array> {
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    throw new KbindError('misconfigured', `${path} cannot be read`, {}, error);
+  });
+  const [key] = parseIngestKeys(text);
+  if (key === undefined) throw new KbindError('credential', `${path} holds no key`);
+  return key;
 }

@@ -55,10 +55,11 @@ describe.each(servers())('a cell on $title', (kind) => {
 
   const config = (installation: string): Config => ({
     queueUrls: { control: 'c', instances: 'i', work: 'w', deadLetters: 'd', workDead: 'x' },
-    fleetDir: dir,
+    fleet: { dir },
     allowLoopback: true,
     region: 'eu-central-1',
     sqsEndpoint: undefined,
+    endpoints: {},
     installation,
     stage: 'test',
     logLevel: 'SILENT',

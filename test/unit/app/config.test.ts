@@ -22,10 +22,11 @@ describe('configuration', () => {
         deadLetters: good.DEAD_LETTERS_QUEUE_URL,
         workDead: good.WORK_DEAD_QUEUE_URL,
       },
-      fleetDir: '/fleet',
+      fleet: { dir: '/fleet' },
       allowLoopback: false,
       region: undefined,
       sqsEndpoint: undefined,
+      endpoints: {},
       installation: 'kbind',
       stage: 'dev',
       logLevel: 'INFO',
@@ -44,9 +45,15 @@ describe('configuration', () => {
     const read = () =>
       readConfig({ ...rest, WORK_QUEUE_URL: 'work', ALLOW_LOOPBACK: 'yes', RECONCILES_PER_CLUSTER: '0' });
     expect(read).toThrow(/WORK_QUEUE_URL: must be a URL/);
-    expect(read).toThrow(/FLEET_DIR is not set/);
+    expect(read).toThrow(/exactly one of FLEET_TABLE and FLEET_DIR must be set/);
     expect(read).toThrow(/STAGE is not set/);
     expect(read).toThrow(/ALLOW_LOOPBACK: must be one of true, false/);
     expect(read).toThrow(/RECONCILES_PER_CLUSTER: must be a number from 1 to 99/);
+  });
+
+  it('takes the fleet from a table or from a directory; an empty text is none', () => {
+    expect(readConfig({ ...good, FLEET_DIR: '', FLEET_TABLE: 'fleet' }).fleet).toEqual({ table: 'fleet' });
+    expect(readConfig({ ...good, FLEET_TABLE: '' }).fleet).toEqual({ dir: '/fleet' });
+    expect(() => readConfig({ ...good, FLEET_TABLE: 'fleet' })).toThrow(/exactly one of FLEET_TABLE and FLEET_DIR/);
   });
 });
