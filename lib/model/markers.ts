@@ -14,6 +14,11 @@ export const CONSUMER_CLUSTER_UID = 'core.kbind.io/consumer-cluster-uid';
 export const CONSUMER_OBJECT_UID = 'core.kbind.io/consumer-object-uid';
 /** Annotation on a related copy: UID of the binding that made it. */
 export const RELATED_BINDING_ANNOTATION = 'core.kbind.io/related-binding';
+/**
+ * Annotation on a binding (ours alone): the kinds and directions of which it may have related copies, written before the first
+ * copy is made. So copies of an entry that was removed are found, and a binding that never had entries costs no request.
+ */
+export const RELATED_ROUTES_ANNOTATION = 'core.kbind.io/related-routes';
 /** Annotation (the reason) and label (`"true"`) on a consumer instance in conflict. */
 export const CONFLICT_MARKER = 'core.kbind.io/conflict';
 /** Annotation on a provider copy: hash of the spec that was applied last. */

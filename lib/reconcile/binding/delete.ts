@@ -2,6 +2,9 @@ import { isError, type ErrorClass } from '../../model/errors.ts';
 import { CLEANUP_FINALIZER } from '../../model/markers.ts';
 import { done, wait, waitForPermission, type Outcome } from '../../model/outcome.ts';
 import { hasFinalizer, removeFinalizer } from '../object-writes.ts';
+import { deleteRelated } from '../related/delete.ts';
+import { firstFew } from '../related/report.ts';
+import { routesOf } from '../related/sync.ts';
 import type { World } from '../world.ts';
 import { deletionNodes as nodes } from './chart.ts';
 import { cleanUpApi, type CleanUp } from './clean-up-api.ts';
@@ -14,8 +17,9 @@ import type { Target } from './target.ts';
  * The deletion chart (spec §4). Walked no sooner than 8 s after the deletionTimestamp, when nobody acts on this binding any
  * more (spec §8), and again until nothing of it is left. Every step may run twice or be cut short: each is decided anew from
  * complete lists, and the finalizer goes last.
+ * @param attempt failed attempts before this one
  */
-export async function deleteBinding(world: World, target: Target): Promise<Outcome> {
+export async function deleteBinding(world: World, target: Target, attempt: number): Promise<Outcome> {
   const { binding } = target;
   if (!world.trace.decide(nodes.start, hasFinalizer(binding, CLEANUP_FINALIZER))) return done('no finalizer of ours');
   const times = timesOf(world, target);
@@ -32,7 +36,7 @@ export async function deleteBinding(world: World, target: Target): Promise<Outco
   const unfinished = results.filter((result) => result.left > 0 || result.forbidden !== undefined);
   if (unfinished.length > 0) return goOn(world, target, unfinished, times);
   world.trace.step(nodes.nextApi, 'no');
-  return end(world, target, results);
+  return end(world, target, { results, attempt });
 }
 
 function timesOf({ clock, consumer }: World, { binding }: Target): DeletionTimes {
@@ -107,12 +111,24 @@ async function report(world: World, target: Target, message: string, forbidden =
 }
 
 /** Nothing is left: what was skipped is said now, once, and the binding may go. */
-async function end(world: World, { ref, binding }: Target, results: readonly CleanUp[]): Promise<Outcome> {
+async function end(
+  world: World,
+  target: Target,
+  { results, attempt }: { readonly results: readonly CleanUp[]; readonly attempt: number },
+): Promise<Outcome> {
+  const { ref, binding } = target;
   for (const { skipped } of results) {
     if (skipped !== undefined) await world.events.warn(binding.raw, 'APISkipped', skipped);
   }
-  const { length } = binding.spec.relatedResources;
-  world.trace.step(nodes.related, length === 0 ? 'none selected' : 'left out: not part of this release');
+  const { deleted, forbidden } = await deleteRelated(world, binding, attempt);
+  world.trace.step(
+    nodes.related,
+    deleted === 0 && routesOf(binding).length === 0 ? 'none selected' : `${deleted} deleted`,
+  );
+  if (forbidden.length > 0) {
+    await report(world, target, `deleting: related copies are held: ${firstFew(forbidden)}`, true);
+    return waitForPermission('deletion of related copies is forbidden');
+  }
   await world.consumer.confirmIdentity(0);
   world.trace.step(nodes.release);
   const options = { signal: world.signal };

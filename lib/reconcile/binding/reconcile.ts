@@ -7,6 +7,15 @@ import { done, wait, waitForDeletion, waitForPermission, type Outcome } from '..
 import type { ReconcileRequest } from '../../model/request.ts';
 import { addFinalizer, hasFinalizer } from '../object-writes.ts';
 import { withReadAgain } from '../read-again.ts';
+import {
+  emptyReport,
+  relatedRemarks,
+  summary,
+  withCollisions,
+  withDenials,
+  type RelatedReport,
+} from '../related/report.ts';
+import { routesOf, syncRelated, type RelatedResult } from '../related/sync.ts';
 import type { Side, World } from '../world.ts';
 import { announce } from './bound-by.ts';
 import { nodes } from './chart.ts';
@@ -18,11 +27,12 @@ import {
   permissionCondition,
   remarks,
   whyNotReady,
+  type NotReady,
 } from './is-it-ready.ts';
 import { shadowedApis } from './is-it-shadowed.ts';
 import { processApis, type ApiResult } from './process-apis.ts';
 import { boundApis, persist, wantedStatus } from './status.ts';
-import { olderOf, readTarget, type Pass, type Target } from './target.ts';
+import { olderOf, readTarget, rewritten, type Pass, type Target } from './target.ts';
 
 /** The ClusterBinding and Binding controllers: one flow (spec §4). */
 export function reconcileBinding(world: World, request: ReconcileRequest): Promise<Outcome> {
@@ -35,7 +45,7 @@ async function reconcile(world: World, request: ReconcileRequest): Promise<Outco
   trace.step(nodes.getBinding);
   const target = await readTarget(world, request);
   if (!trace.decide(nodes.exists, target !== undefined) || target === undefined) return done('the binding is gone');
-  if (isDeleting(target.binding)) return deleteBinding(world, target);
+  if (isDeleting(target.binding)) return deleteBinding(world, target, request.attempt);
   refuseUnreadable(target);
   if (!hasFinalizer(target.binding, CLEANUP_FINALIZER)) return addOurFinalizer(world, target);
   return setUp(world, target);
@@ -70,7 +80,7 @@ async function setUp(world: World, target: Target): Promise<Outcome> {
   const results = await processApis(world, pass, provider);
   for (const { api, state } of results) world.trace.step(nodes.schemas, `${api}: ${state}`);
   world.trace.step(nodes.counts);
-  return conclude(world, pass, results);
+  return conclude(world, { pass, provider, results });
 }
 
 function whyPending(name: string, connection: Connection | undefined): string {
@@ -109,46 +119,68 @@ async function openProvider(world: World, { connection }: Pass): Promise<Side | 
   }
 }
 
+interface SetUp {
+  readonly pass: Pass;
+  readonly provider: Side;
+  readonly results: readonly ApiResult[];
+}
+
 /** The lower half of the chart: from what became of the APIs to the persisted status. */
-async function conclude(world: World, pass: Pass, results: readonly ApiResult[]): Promise<Outcome> {
+async function conclude(world: World, { pass, provider, results }: SetUp): Promise<Outcome> {
   const { trace } = world;
-  const notReady = whyNotReady(results);
-  if (trace.decide(nodes.missing, notReady?.reason === 'APINotExported')) trace.step(nodes.notExported);
-  else if (trace.decide(nodes.waiting, notReady !== undefined)) trace.step(nodes.pending, notReady?.reason);
-  else finish(world, pass);
+  const unready = whyNotReady(results);
+  let related: RelatedResult | undefined;
+  if (trace.decide(nodes.missing, unready?.reason === 'APINotExported')) trace.step(nodes.notExported);
+  else if (trace.decide(nodes.waiting, unready !== undefined)) trace.step(nodes.pending, unready?.reason);
+  else related = await relatedResources(world, pass, provider);
+  const target = related === undefined ? pass.target : rewritten(pass.target, related.raw);
+  const report = related?.report ?? emptyReport();
+  const notReady = unready ?? whyRelatedNotReady(report);
   const conditions = [
     ...(notReady === undefined
-      ? readyConditions(await remarksFor(world, pass, results))
-      : [
-          condition('Ready', 'False', notReady.reason, notReady.message),
-          condition('Synced', 'False', notReady.reason, notReady.message),
-        ]),
-    conflictsCondition(results),
-    permissionCondition(results),
+      ? readyConditions([...(await remarksFor(world, pass, results)), ...relatedRemarks(target.binding, report)])
+      : notReadyConditions(notReady)),
+    withCollisions(conflictsCondition(results), report),
+    withDenials(permissionCondition(results), report),
   ];
-  const { target, connection } = pass;
   const boundAPIs = boundApis(results, target.binding.status.boundAPIs);
   if (notReady === undefined) {
-    await tellDropped(world, pass, results);
+    await tellDropped(world, target, results);
     await announce(world, target, results, await believeAgain(world, pass));
   }
   trace.step(nodes.status);
-  await persist(world, target, wantedStatus(target, { conditions, boundAPIs }, world.clock.now()), connection);
-  return whenAgain(results);
+  await persist(world, target, wantedStatus(target, { conditions, boundAPIs }, world.clock.now()), pass.connection);
+  return whenAgain(results, report);
 }
 
 /** The two boxes before Ready. */
-function finish(world: World, { target }: Pass): void {
-  const { length } = target.binding.spec.relatedResources;
-  world.trace.step(nodes.related, length === 0 ? 'none selected' : 'left out: not part of this release');
+async function relatedResources(world: World, pass: Pass, provider: Side): Promise<RelatedResult | undefined> {
+  const { target, connection } = pass;
+  let related: RelatedResult | undefined;
+  if (routesOf(target.binding).length === 0) {
+    world.trace.step(nodes.related, 'none selected');
+  } else {
+    related = await syncRelated(world, { ...target, connection, provider, belief: pass.belief });
+    world.trace.step(nodes.related, summary(related.report));
+  }
   world.trace.step(nodes.conditions);
+  return related;
 }
 
+/** An entry that cannot be asked for is not set up, whatever else is. */
+const whyRelatedNotReady = ({ invalid }: RelatedReport): NotReady | undefined =>
+  invalid.length === 0 ? undefined : { reason: 'Pending', message: invalid.join('; ') };
+
+const notReadyConditions = ({ reason, message }: NotReady): ReturnType<typeof condition>[] => [
+  condition('Ready', 'False', reason, message),
+  condition('Synced', 'False', reason, message),
+];
+
 /** Once, when the binding turns Ready: the condition says it for as long as it lasts (L13). */
-async function tellDropped(world: World, { target }: Pass, results: readonly ApiResult[]): Promise<void> {
-  if (bindingIsReady(target.binding)) return;
+async function tellDropped(world: World, { binding }: Target, results: readonly ApiResult[]): Promise<void> {
+  if (bindingIsReady(binding)) return;
   for (const sentence of droppedVersions(results)) {
-    await world.events.normal(target.binding.raw, 'VersionsDropped', sentence);
+    await world.events.normal(binding.raw, 'VersionsDropped', sentence);
   }
 }
 
@@ -164,9 +196,7 @@ async function remarksFor(world: World, { target }: Pass, results: readonly ApiR
   const { binding } = target;
   const [clusterBindings, bindings] = await Promise.all([world.reads.clusterBindings(), world.reads.bindings()]);
   const shadowed = shadowedApis(binding, { clusterBindings: clusterBindings.value, bindings: bindings.value });
-  const related =
-    binding.spec.relatedResources.length === 0 ? [] : ['relatedResources are not synchronized by this release'];
-  return [...remarks(results, shadowed), ...related];
+  return remarks(results, shadowed);
 }
 
 /** Setting up many APIs takes longer than a read is believed: the Connection must still be the same, and Ready. */
@@ -177,10 +207,11 @@ async function believeAgain(world: World, { connection }: Pass): Promise<Pass['b
 }
 
 /** Most of what is waited for comes with an event or the 30-second refresh; these do not. */
-function whenAgain(results: readonly ApiResult[]): Outcome {
+function whenAgain(results: readonly ApiResult[], { waiting, denied }: RelatedReport): Outcome {
   const states = new Set(results.map(({ state }) => state));
   if (states.has('establishing')) return wait('the API server establishes a CRD', 1, 30);
   if (states.has('terminating')) return waitForDeletion('a CRD is being deleted');
-  if (states.has('forbidden')) return waitForPermission('a request is forbidden');
+  if (waiting) return waitForDeletion('a related copy or its namespace is on its way out');
+  if (states.has('forbidden') || denied.length > 0) return waitForPermission('a request is forbidden');
   return done(nodes.status);
 }
