@@ -125,7 +125,8 @@ export function unreadableMessage(
   };
   return {
     body: encodeDeadLetter(letter),
-    group: deadLetterGroup('malformed'),
+    // Each by itself: one that nobody can replay must not stand before the others.
+    group: deadLetterGroup(record.messageId),
     deduplicationId: deadLetterId(record.messageId, record.sentAt),
   };
 }

@@ -10,12 +10,14 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   queue: ['model', 'kube'],
   reconcile: ['model', 'kube', 'schema'],
   sweep: ['model', 'kube', 'schema', 'queue', 'reconcile', 'fleet'],
+  // Dead letters: beside the queue, and below whoever can try what they are about.
+  replay: ['model', 'queue'],
   forwarder: ['model', 'kube', 'queue', 'reconcile', 'fleet'],
-  app: ['model', 'kube', 'schema', 'fleet', 'queue', 'reconcile', 'sweep', 'forwarder'],
+  app: ['model', 'kube', 'schema', 'fleet', 'queue', 'replay', 'reconcile', 'sweep', 'forwarder'],
   // The embedded server shares no code with what is tested against it.
   embedded: [],
   local: ['model', 'kube', 'schema', 'fleet', 'queue', 'reconcile', 'sweep', 'forwarder', 'app', 'embedded'],
-  cli: ['model', 'kube', 'schema', 'fleet', 'queue', 'reconcile', 'sweep', 'forwarder', 'app'],
+  cli: ['model', 'kube', 'schema', 'fleet', 'queue', 'replay', 'reconcile', 'sweep', 'forwarder', 'app'],
 };
 
 /** Handlers parse, call lib/app and answer. */
