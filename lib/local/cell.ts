@@ -45,6 +45,8 @@ export interface LocalCell {
   readonly clusters: readonly string[];
   /** Base URL of the emulated SQS. */
   readonly endpoint: string;
+  /** Where signed keys are taken in: the ingest function behind its route. */
+  readonly ingestUrl: string | undefined;
   readonly queues: Readonly<Record<CellQueue, { readonly url: string; readonly arn: string; readonly name: string }>>;
   /** What lies in a queue now. */
   depth(queue: CellQueue): QueueDepth;
@@ -84,6 +86,8 @@ export async function startLocalCell(options: LocalCellOptions): Promise<LocalCe
     log,
     env: {
       FLEET_DIR: options.fleetDir,
+      // The stack's table is for deployed cells.
+      FLEET_TABLE: '',
       ALLOW_LOOPBACK: String(options.allowLoopback),
       // Handlers write structured lines for CloudWatch; here the runner tells what happens.
       LOG_LEVEL: 'SILENT',
@@ -122,6 +126,7 @@ function startForwarders(clusters: readonly ConsumerCluster[], wiring: Wiring): 
   const { stack, queues, options, log } = wiring;
   return clusters.map((cluster) =>
     startForwarder(cluster, {
+      ingest: { url: ingestUrlOf(stack), fleetDir: options.fleetDir },
       sqs: stack.sqs,
       urls: { control: queues.control.url, instances: queues.instances.url, work: queues.work.url },
       allowLoopback: options.allowLoopback,
@@ -139,6 +144,7 @@ function cellOf(stack: LocalStack, queues: LocalCell['queues'], forwarders: read
   return {
     clusters: forwarders.map(({ cluster }) => cluster),
     endpoint: stack.queues.endpoint,
+    ingestUrl: ingestUrlOf(stack),
     queues,
     depth,
     bodies: (queue) => stack.queues.bodies(cellQueues[queue]),
@@ -147,6 +153,11 @@ function cellOf(stack: LocalStack, queues: LocalCell['queues'], forwarders: read
     waitIdle: ({ timeoutMs = IDLE_TIMEOUT_MS } = {}) => waitIdle(depth, timeoutMs),
     stop: () => (stopped ??= stopInOrder(stack, forwarders)),
   };
+}
+
+function ingestUrlOf({ httpUrl, declared }: LocalStack): string | undefined {
+  const route = declared.functions.find(({ name }) => name === 'ingest')?.routes[0];
+  return httpUrl === undefined || route === undefined ? undefined : `${httpUrl}${route.path}`;
 }
 
 async function stopInOrder(

@@ -2,12 +2,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import { createForwarder, type Forwarder } from '../forwarder/forwarder.ts';
 import { createOpenProvider } from '../forwarder/providers.ts';
-import type { ForwarderQueue } from '../forwarder/sink.ts';
+import { readIngestKeyFile } from '../fleet/directory-files.ts';
+import { createHttpSink } from '../forwarder/http-sink.ts';
+import type { ForwarderQueue, Sink } from '../forwarder/sink.ts';
 import { createSqsSink } from '../forwarder/sqs-sink.ts';
 import { createKubeClient } from '../kube/client.ts';
 import { readClusterIdentity } from '../kube/identity.ts';
 import type { ConnectionTarget } from '../kube/target.ts';
 import type { KubeClient } from '../kube/types.ts';
+import { KbindError } from '../model/errors.ts';
 import type { Clock } from '../model/clock.ts';
 import type { Logger } from '../model/log.ts';
 
@@ -23,6 +26,8 @@ export interface ConsumerCluster {
 export interface ForwardersOptions {
   readonly sqs: SQSClient;
   readonly urls: Readonly<Record<ForwarderQueue, string>>;
+  /** Clusters with a key (`NAME.hmac`) send through the webhook. */
+  readonly ingest: { readonly url: string | undefined; readonly fleetDir: string };
   readonly allowLoopback: boolean;
   readonly clock: Clock;
   readonly log: Logger;
@@ -56,7 +61,7 @@ export function startForwarder(cluster: ConsumerCluster, options: ForwardersOpti
       client,
       clusterUid,
       openProvider: createOpenProvider({ consumer: client, clock, egress }),
-      sink: createSqsSink({ client: options.sqs, urls: options.urls, log: options.log }),
+      sink: await sinkOf(cluster.name, clusterUid, options),
       clock,
       log: options.log.child({ cluster: cluster.name }),
     });
@@ -73,6 +78,20 @@ export function startForwarder(cluster: ConsumerCluster, options: ForwardersOpti
       return stopped?.undelivered ?? 0;
     },
   };
+}
+
+/** The way to the queues of a cluster that holds cloud credentials, or of one that holds a key. */
+async function sinkOf(name: string, clusterUid: string, options: ForwardersOptions): Promise<Sink> {
+  const { ingest, sqs, urls, log, clock, allowLoopback } = options;
+  const { url, fleetDir } = ingest;
+  const key = async (): Promise<Uint8Array | undefined> => (await readIngestKeyFile(fleetDir, name))?.[0];
+  if (url === undefined || (await key()) === undefined) return createSqsSink({ client: sqs, urls, log });
+  const always = async (): Promise<Uint8Array> => {
+    const found = await key();
+    if (found === undefined) throw new KbindError('misconfigured', `the key of ${name} is gone`);
+    return found;
+  };
+  return createHttpSink({ url, clusterUid, key: always, clock, log, allowLoopback });
 }
 
 type Tools = ForwardersOptions & { readonly signal: AbortSignal };

@@ -2,6 +2,7 @@ import { SQSClient } from '@aws-sdk/client-sqs';
 import type { Clock } from '../model/clock.ts';
 import { systemClock } from '../model/clock.ts';
 import type { Logger } from '../model/log.ts';
+import { startHttpFront, type HttpFront } from './http-front.ts';
 import { lambdaEnvironment, type LambdaEnvironment } from './environment.ts';
 import { startEventSource, type Delivery, type EventSource } from './event-source.ts';
 import { loadHandler, localFunction, type LambdaHandler, type LocalFunction } from './lambda/invoke.ts';
@@ -48,6 +49,8 @@ export interface LocalStack {
   readonly queues: LocalQueues;
   /** An SQS client of these queues. */
   readonly sqs: SQSClient;
+  /** Base URL of the HTTP API; undefined when no function has a route. */
+  readonly httpUrl: string | undefined;
   counts(): Readonly<Record<string, FunctionCounts>>;
   /** Stops schedules, then pollers, waits for the handlers that run, then the queues and what is in them. */
   stop(): Promise<void>;
@@ -67,11 +70,14 @@ export async function startLocalStack(options: LocalStackOptions): Promise<Local
   try {
     const functions = await loadFunctions(declared, queues, options, environments);
     const bound = functions.map((target) => bind(target, queues));
-    const running = bound.flatMap((item) => start(item, { declared, queues, sqs, counts, options }));
+    const wiring = { declared, queues, sqs, counts, options };
+    const front = await startFront(functions, wiring);
+    const running = [...front, ...bound.flatMap((item) => start(item, wiring))];
     return {
       declared,
       queues,
       sqs,
+      httpUrl: front[0]?.url,
       counts: () => Object.fromEntries([...counts].map(([name, count]) => [name, { ...count }])),
       stop: () => stopAll({ running, functions, environments, sqs, queues }),
     };
@@ -170,6 +176,15 @@ function start({ target, sources }: BoundFunction, wiring: Wiring): (EventSource
   ];
 }
 
+/** One HTTP API for all routes, or none. */
+async function startFront(functions: readonly LocalFunction[], wiring: Wiring): Promise<readonly HttpFront[]> {
+  const routed = functions.flatMap((target) => target.declared.routes.map((route) => ({ route, target })));
+  if (routed.length === 0) return [];
+  const { counts, options } = wiring;
+  const onCalled = (name: string, error: unknown): void => countFiring(counts.get(name), error);
+  return [await startHttpFront({ routed, clock: options.clock ?? systemClock, log: options.log, onCalled })];
+}
+
 function queueOf(arn: unknown, queues: LocalQueues): QueueFacts {
   const wanted = resolveReferences(arn, queues.facts);
   const found = [...queues.facts.queues.values()].find((queue) => queue.arn === wanted);
@@ -192,7 +207,7 @@ function countFiring(counts: MutableCounts | undefined, error: unknown): void {
 }
 
 interface Running {
-  readonly running: readonly (EventSource | RunningSchedule)[];
+  readonly running: readonly (EventSource | RunningSchedule | HttpFront)[];
   readonly functions: readonly LocalFunction[];
   readonly environments: readonly LambdaEnvironment[];
   readonly sqs: SQSClient;

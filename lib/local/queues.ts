@@ -35,6 +35,7 @@ export async function startQueues(stack: DeclaredStack): Promise<LocalQueues> {
   const facts: CloudFacts = {
     region: stack.region,
     account: LOCAL_ACCOUNT,
+    tables: stack.tables,
     queues: new Map(stack.queues.map((queue) => [queue.logicalId, factsOf(queue, stack.region, endpoint)])),
   };
   try {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Message } from '@aws-sdk/client-sqs';
-import type { ScheduledEvent, SQSEvent, SQSRecord, SQSRecordAttributes } from 'aws-lambda';
+import type { APIGatewayProxyEventV2, ScheduledEvent, SQSEvent, SQSRecord, SQSRecordAttributes } from 'aws-lambda';
 import { LOCAL_ACCOUNT } from '../queues.ts';
 
 /** Received messages as the event that Lambda makes of them. */
@@ -54,5 +54,50 @@ export function scheduledEvent(
     region: rule.region,
     resources: [`arn:aws:events:${rule.region}:${LOCAL_ACCOUNT}:rule/${rule.name}`],
     detail: {},
+  };
+}
+
+/** A request as it came over the wire. */
+export interface HttpRequest {
+  readonly method: string;
+  /** Path and query. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+  readonly sourceIp: string;
+}
+
+/** Types whose bodies the HTTP API hands over as text; all others come in base64. */
+const TEXT_TYPE = /^(text\/|application\/(json|javascript|xml)\b)/i;
+
+/** The event (payload 2.0) that an HTTP API makes of a request. */
+export function httpApiEvent(
+  route: { readonly method: string; readonly path: string },
+  { method, url, headers, body, sourceIp }: HttpRequest,
+  nowMs: number,
+): APIGatewayProxyEventV2 {
+  const [rawPath = '/', rawQueryString = ''] = url.split('?', 2);
+  const routeKey = `${route.method} ${route.path}`;
+  const isBase64Encoded = !TEXT_TYPE.test(headers['content-type'] ?? '');
+  return {
+    version: '2.0',
+    routeKey,
+    rawPath,
+    rawQueryString,
+    headers: { ...headers },
+    requestContext: {
+      accountId: LOCAL_ACCOUNT,
+      apiId: 'local',
+      domainName: 'localhost',
+      domainPrefix: 'local',
+      http: { method, path: rawPath, protocol: 'HTTP/1.1', sourceIp, userAgent: headers['user-agent'] ?? '' },
+      requestId: randomUUID(),
+      routeKey,
+      stage: '$default',
+      time: new Date(nowMs).toISOString(),
+      timeEpoch: nowMs,
+    },
+    ...(body.length === 0 ? {} : { body: body.toString(isBase64Encoded ? 'base64' : 'utf8') }),
+    isBase64Encoded,
   };
 }

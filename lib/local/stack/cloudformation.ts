@@ -10,6 +10,8 @@ export interface CloudFacts {
   readonly region: string;
   readonly account: string;
   readonly queues: ReadonlyMap<string, QueueFacts>;
+  /** Names of DynamoDB tables by logical id. Nothing stands behind them here, unless somebody starts it. */
+  readonly tables?: ReadonlyMap<string, string> | undefined;
 }
 
 /**
@@ -56,7 +58,7 @@ function reference(logicalId: string, facts: CloudFacts): string {
   if (logicalId === 'AWS::Region') return facts.region;
   if (logicalId === 'AWS::AccountId') return facts.account;
   if (logicalId === 'AWS::Partition') return 'aws';
-  return queue(logicalId, facts).url;
+  return facts.tables?.get(logicalId) ?? queue(logicalId, facts).url;
 }
 
 function attributeOf(logicalId: string, attribute: string, facts: CloudFacts): string {
@@ -69,6 +71,6 @@ function attributeOf(logicalId: string, attribute: string, facts: CloudFacts): s
 
 function queue(logicalId: string, facts: CloudFacts): QueueFacts {
   const found = facts.queues.get(logicalId);
-  if (found === undefined) throw new Error(`serverless.yml: ${logicalId} is no queue of this stack`);
+  if (found === undefined) throw new Error(`serverless.yml: ${logicalId} is no queue or table of this stack`);
   return found;
 }

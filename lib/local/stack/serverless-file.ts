@@ -10,6 +10,8 @@ export interface DeclaredStack {
   readonly region: string;
   readonly functions: readonly DeclaredFunction[];
   readonly queues: readonly DeclaredQueue[];
+  /** Names of DynamoDB tables by logical id. */
+  readonly tables: ReadonlyMap<string, string>;
 }
 
 export interface DeclaredFunction {
@@ -22,6 +24,7 @@ export interface DeclaredFunction {
   readonly environment: Readonly<Record<string, unknown>>;
   readonly mappings: readonly DeclaredMapping[];
   readonly schedules: readonly DeclaredSchedule[];
+  readonly routes: readonly DeclaredRoute[];
 }
 
 /** An event source mapping of a queue. */
@@ -36,6 +39,13 @@ export interface DeclaredMapping {
 
 export interface DeclaredSchedule {
   readonly everyMs: number;
+}
+
+/** A route of the HTTP API. */
+export interface DeclaredRoute {
+  readonly method: string;
+  /** Without parameters. */
+  readonly path: string;
 }
 
 export interface DeclaredQueue {
@@ -58,7 +68,16 @@ const scheduleEvent = z.union([
   z.object({ rate: z.union([z.string(), z.array(z.string())]), enabled: z._default(z.boolean(), true) }),
 ]);
 
-const event = z.union([z.strictObject({ sqs: sqsEvent }), z.strictObject({ schedule: scheduleEvent })]);
+const httpApiEvent = z.strictObject({
+  method: z.enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']),
+  path: z.string().check(z.regex(/^\/[\w/-]*$/, 'must be a path without parameters')),
+});
+
+const event = z.union([
+  z.strictObject({ sqs: sqsEvent }),
+  z.strictObject({ schedule: scheduleEvent }),
+  z.strictObject({ httpApi: httpApiEvent }),
+]);
 
 const functionShape = z.object({
   handler: z.string().check(z.regex(/^[^.]+\.[A-Za-z]\w*$/, 'must be FILE.EXPORT')),
@@ -102,6 +121,7 @@ export function readServerlessFile(path: string, options: { readonly stage: stri
     region: file.provider.region,
     functions: Object.entries(file.functions).map(([name, shape]) => declaredFunction(name, shape, file, folder)),
     queues: declaredQueues(file),
+    tables: declaredTables(file),
   };
 }
 
@@ -129,6 +149,7 @@ function declaredFunction(
       'sqs' in declared && declared.sqs.enabled ? [mappingOf(declared.sqs)] : [],
     ),
     schedules: shape.events.flatMap((declared) => ('schedule' in declared ? schedulesOf(declared.schedule) : [])),
+    routes: shape.events.flatMap((declared) => ('httpApi' in declared ? [declared.httpApi] : [])),
   };
 }
 
@@ -154,6 +175,18 @@ function declaredQueues(file: ServerlessFile): DeclaredQueue[] {
       const { QueueName: name, ...properties } = resource.Properties ?? {};
       if (typeof name !== 'string') throw new Error(`serverless.yml: queue ${logicalId} needs a QueueName`);
       return [{ logicalId, name, properties }];
+    }),
+  );
+}
+
+function declaredTables(file: ServerlessFile): ReadonlyMap<string, string> {
+  const resources = [file.resources].flat().flatMap((part) => Object.entries(part.Resources ?? {}));
+  return new Map(
+    resources.flatMap(([logicalId, { Type, Properties }]) => {
+      if (Type !== 'AWS::DynamoDB::Table') return [];
+      const name = Properties?.['TableName'];
+      if (typeof name !== 'string') throw new Error(`serverless.yml: table ${logicalId} needs a TableName`);
+      return [[logicalId, name] as const];
     }),
   );
 }

@@ -119,7 +119,7 @@ describe('the exported handlers', () => {
     vi.stubEnv('FLEET_DIR', '');
     vi.stubEnv('STAGE', undefined);
     try {
-      await expect(Promise.resolve(control(sqsEvent(), context))).rejects.toThrow(/FLEET_DIR.*STAGE is not set/);
+      await expect(Promise.resolve(control(sqsEvent(), context))).rejects.toThrow(/STAGE is not set.*FLEET_DIR/);
     } finally {
       vi.stubEnv('FLEET_DIR', dir);
       vi.stubEnv('STAGE', 'test');
