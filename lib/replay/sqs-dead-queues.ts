@@ -31,10 +31,14 @@ async function asked<T>(queue: DeadQueueName, ask: Promise<T>): Promise<T> {
 
 type Urls = Readonly<Record<DeadQueueName, string>>;
 
-/** @param urls where the two queues live */
-export function createSqsDeadQueues(client: SQSClient, urls: Urls): DeadQueues {
+/**
+ * @param urls where the two queues live
+ * @param waitSeconds how long an empty queue is waited for
+ */
+export function createSqsDeadQueues(client: SQSClient, urls: Urls, waitSeconds = WAIT_SECONDS): DeadQueues {
   return {
-    receive: (queue, visibilitySeconds) => receive(client, { queue, url: urls[queue] }, visibilitySeconds),
+    receive: (queue, visibilitySeconds) =>
+      receive(client, { queue, url: urls[queue] }, { visibilitySeconds, waitSeconds }),
     async remove(messages) {
       const left: DeadMessage[] = [];
       for (const batch of inBatches(messages)) left.push(...(await removeBatch(client, urls, batch)));
@@ -55,12 +59,12 @@ interface Source {
 async function receive(
   client: SQSClient,
   { queue, url }: Source,
-  visibilitySeconds: number,
+  { visibilitySeconds, waitSeconds }: { readonly visibilitySeconds: number; readonly waitSeconds: number },
 ): Promise<readonly DeadMessage[]> {
   const command = new ReceiveMessageCommand({
     QueueUrl: url,
     MaxNumberOfMessages: BATCH,
-    WaitTimeSeconds: WAIT_SECONDS,
+    WaitTimeSeconds: waitSeconds,
     VisibilityTimeout: visibilitySeconds,
     MessageSystemAttributeNames: ['SentTimestamp'],
   });
