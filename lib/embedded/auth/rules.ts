@@ -24,6 +24,7 @@ export interface Attributes {
   readonly name: string;
 }
 
+const SELF = new Set(['selfsubjectaccessreviews', 'selfsubjectreviews']);
 const OPEN_PATHS = /^\/(healthz|livez|readyz|version)(\/|$)/;
 
 /** Everybody who is known may do everything, but for the rules that tests set. */
@@ -45,6 +46,8 @@ export class Rules {
   /** Throws the 403 that RBAC would answer. */
   check(user: User, info: RequestInfo): void {
     if (!info.isResource) return checkPath(user, info);
+    // Everybody who is known may ask about themselves.
+    if (user.name !== ANONYMOUS.name && SELF.has(info.plural)) return;
     const resource = info.subresource ? `${info.plural}/${info.subresource}` : info.plural;
     if (this.allows(user, { ...info, resource })) return;
     const scope = info.namespace ? `in the namespace "${info.namespace}"` : 'at the cluster scope';

@@ -7,20 +7,18 @@ import { childSchema } from './prune.ts';
  * (whose other fields are judged by validation).
  */
 export function typeProblem(object: Obj, schema: Schema, custom: boolean): string | undefined {
-  if (!custom) return mapProblem(object, schema, '');
+  if (!custom) return mapProblem(object, schema, String(object['kind']));
   const meta = schema.properties?.['metadata'];
   const metadata = object['metadata'];
   if (metadata === undefined || metadata === null || !meta) return undefined;
-  return valueProblem(metadata, meta, 'metadata')?.replaceAll(
-    'Go struct field metadata.',
-    'Go struct field ObjectMeta.',
-  );
+  return valueProblem(metadata, meta, 'ObjectMeta');
 }
 
 function mapProblem(object: Obj, schema: Schema, path: string): string | undefined {
   for (const [key, value] of Object.entries(object)) {
     const known = childSchema(schema, key);
-    const problem = known && valueProblem(value, known, path ? `${path}.${key}` : key);
+    const isField = schema.properties !== undefined && Object.hasOwn(schema.properties, key);
+    const problem = known && valueProblem(value, known, isField ? `${path}.${key}` : path);
     if (problem) return problem;
   }
   return undefined;
