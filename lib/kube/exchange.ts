@@ -33,6 +33,8 @@ export interface Call extends Asked {
   readonly signal?: AbortSignal | undefined;
   /** Bytes of the answer; class `invalid` beyond. */
   readonly maxBytes: number;
+  /** Whether JSON may come as `text/plain`. */
+  readonly plainText?: boolean | undefined;
 }
 
 export interface Answer {
@@ -126,7 +128,7 @@ export class Exchange {
     const guarded = beforeSending(this.#transport.requests, call.belief, this.clock);
     const response = await guarded.request({ ...(await this.#requestOptions(call)), signal });
     this.#noteDate(response.headers['date']);
-    await this.#refuse(response, asked);
+    await this.#refuse(response, asked, call.plainText);
     const body = await readBody(response.body, call.maxBytes);
     return { json: parseAnswer(body, asked), bytes: body.byteLength };
   }
@@ -160,7 +162,7 @@ export class Exchange {
   }
 
   /** Throws for every answer that is no JSON answer of an API server. */
-  async #refuse(response: Dispatcher.ResponseData, asked: Asked): Promise<void> {
+  async #refuse(response: Dispatcher.ResponseData, asked: Asked, plainText = false): Promise<void> {
     const { statusCode, headers } = response;
     if (statusCode >= 300) {
       const bytes = await readBody(response.body, MAX_REFUSAL_BYTES, 'cut');
@@ -172,7 +174,7 @@ export class Exchange {
         this.clock.now(),
       );
     }
-    const problem = headProblem(headers);
+    const problem = headProblem(headers, plainText);
     if (problem === undefined) return;
     response.body.on('error', () => undefined).destroy();
     throw requestError('unavailable', asked, problem);
@@ -202,10 +204,14 @@ export class Exchange {
 const delayUntil = (ms: number, signal?: AbortSignal): Promise<void> =>
   delay(ms, undefined, signal === undefined ? {} : { signal });
 
+const JSON_TYPES = /^application\/(?:[\w.-]+\+)?json\b/i;
+const JSON_OR_PLAIN = /^(?:application\/(?:[\w.-]+\+)?json|text\/plain)\b/i;
+
 /** Why the head of a 2xx answer is not that of an API server's JSON. */
-function headProblem(headers: Dispatcher.ResponseData['headers']): string | undefined {
+function headProblem(headers: Dispatcher.ResponseData['headers'], plainText: boolean): string | undefined {
   const type = headers['content-type'];
-  if (typeof type !== 'string' || !/^application\/(?:[\w.-]+\+)?json\b/i.test(type)) return 'the answer is no JSON';
+  const types = plainText ? JSON_OR_PLAIN : JSON_TYPES;
+  if (typeof type !== 'string' || !types.test(type)) return 'the answer is no JSON';
   const encoding = headers['content-encoding'];
   return encoding === undefined || encoding === 'identity' ? undefined : 'the answer is compressed unasked';
 }

@@ -84,7 +84,8 @@ const nameOf = (path: string): string => path.split('?')[0] ?? path;
 /** Undefined: not served. */
 async function ask(client: Client, path: string, options: ReadOptions): Promise<unknown> {
   try {
-    return await client.getPath(path, { ...options, maxBytes: MAX_DOCUMENT_BYTES });
+    // Kubernetes 1.20 sends its document as text/plain.
+    return await client.getPath(path, { ...options, maxBytes: MAX_DOCUMENT_BYTES, plainText: true });
   } catch (error) {
     if (isError(error, 'unserved')) return undefined;
     if (!isError(error, 'unavailable', 'invalid')) throw error;

@@ -45,8 +45,9 @@ export function createReads(exchange: Exchange): KubeReads {
     listAllMetadata: (ref, options) => listAll(listMetadata, ref, options),
     watch: (ref, options) => watch(exchange, ref, options),
     getPath: async (path, options = {}) => {
-      const { accept, signal, maxBytes = MAX_LIST_BYTES } = options;
-      return (await exchange.send({ verb: `get ${path}`, method: 'GET', path, accept, signal, maxBytes })).json;
+      const { accept, signal, plainText, maxBytes = MAX_LIST_BYTES } = options;
+      return (await exchange.send({ verb: `get ${path}`, method: 'GET', path, accept, signal, maxBytes, plainText }))
+        .json;
     },
   };
 }

@@ -86,7 +86,12 @@ export interface KubeReads {
    */
   getPath(
     path: string,
-    options?: ReadOptions & { readonly accept?: string; readonly maxBytes?: number | undefined },
+    options?: ReadOptions & {
+      readonly accept?: string;
+      readonly maxBytes?: number | undefined;
+      /** JSON may come as `text/plain`. */
+      readonly plainText?: boolean | undefined;
+    },
   ): Promise<unknown>;
 }
 

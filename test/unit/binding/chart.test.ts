@@ -102,9 +102,9 @@ const rows: Row[] = [
     ready: 'False/APINotExported',
   },
   {
-    edge: `${nodes.waiting} → yes → ${nodes.pending}: OpenAPI source, no consumer CRD`,
+    edge: `${nodes.waiting} → yes → ${nodes.pending}: OpenAPI source and None, no consumer CRD`,
     given: (world) => {
-      world.connection({ status: { activeSchemaSource: 'OpenAPI' } });
+      world.connection({ spec: { schema: { pullPolicy: 'None' } }, status: { activeSchemaSource: 'OpenAPI' } });
       world.binding();
     },
     passes: [no(nodes.missing), `${nodes.waiting} → yes`, `${nodes.pending} → Pending`, nodes.status],
