@@ -1,0 +1,141 @@
+import { watchFaults, type Faults } from './plan.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+/** A failure of the network, as undici and Node report it. */
+export const networkFailure = (code: string): Error => Object.assign(new Error(`injected ${code}`), { code });
+
+/** The body of an answer that ends. */
+export class Body {
+  #bytes: Buffer;
+  #broken = false;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  /** Only the first half arrives. */
+  cut(): void {
+    this.#bytes = this.#bytes.subarray(0, this.#bytes.length >> 1);
+    this.#broken = true;
+  }
+
+  on(): this {
+    return this;
+  }
+
+  destroy(): this {
+    return this;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
+    yield this.#bytes;
+    if (this.#broken) throw networkFailure('ECONNRESET');
+  }
+}
+
+export interface StreamOptions {
+  readonly actor: { readonly alive: boolean };
+  readonly idleMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+const LATENCY_MS = 25;
+const LONGEST_BEFORE_CUT_MS = 60_000;
+
+/** The body of a watch: chunks arrive late and in order, or stop arriving without a word. */
+export class StreamBody {
+  readonly #time: VirtualTime;
+  readonly #faults: Faults;
+  readonly #options: StreamOptions;
+  readonly #chunks: Buffer[] = [];
+  #failure: Error | undefined;
+  #ended = false;
+  #silent = false;
+  #wake: (() => void) | undefined;
+  #cancelIdle: (() => void) | undefined;
+  #lastArrival = 0;
+  #closers: (() => void)[] = [];
+
+  constructor(time: VirtualTime, faults: Faults, options: StreamOptions) {
+    this.#time = time;
+    this.#faults = faults;
+    this.#options = options;
+    options.signal?.addEventListener('abort', () => this.#fail(networkFailure('UND_ERR_ABORTED')), { once: true });
+    this.#heard();
+    const fault = faults.draw(watchFaults, 4);
+    if (fault !== undefined) time.after(faults.random.below(LONGEST_BEFORE_CUT_MS), () => this.#goWrong(fault));
+  }
+
+  onClose(closer: () => void): void {
+    this.#closers.push(closer);
+  }
+
+  push(chunk: Buffer): void {
+    this.#arrive(() => {
+      this.#chunks.push(chunk);
+      this.#heard();
+    });
+  }
+
+  end(): void {
+    this.#arrive(() => (this.#ended = true));
+  }
+
+  on(): this {
+    return this;
+  }
+
+  destroy(): this {
+    this.#close();
+    return this;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
+    for (;;) {
+      const chunk = this.#chunks.shift();
+      if (chunk !== undefined) {
+        yield chunk;
+        continue;
+      }
+      if (this.#failure !== undefined) throw this.#failure;
+      if (this.#ended) return;
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+  }
+
+  #arrive(then: () => void): void {
+    const at = Math.max(this.#lastArrival, this.#time.now() + 1 + this.#faults.random.below(LATENCY_MS));
+    this.#lastArrival = at;
+    this.#time.after(at - this.#time.now(), () => {
+      if (this.#silent || !this.#options.actor.alive) return;
+      then();
+      this.#wake?.();
+    });
+  }
+
+  #goWrong(fault: (typeof watchFaults)[number]): void {
+    if (this.#ended || this.#failure !== undefined) return;
+    this.#faults.count(fault);
+    if (fault === 'silent-watch') this.#silent = true;
+    else this.#fail(networkFailure('ECONNRESET'));
+  }
+
+  #heard(): void {
+    this.#cancelIdle?.();
+    const { idleMs } = this.#options;
+    if (idleMs > 0) this.#cancelIdle = this.#time.after(idleMs, () => this.#fail(networkFailure('UND_ERR_BODY_TIMEOUT')));
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error;
+    this.#close();
+    if (this.#options.actor.alive) this.#wake?.();
+  }
+
+  #close(): void {
+    this.#cancelIdle?.();
+    const closers = this.#closers;
+    this.#closers = [];
+    for (const closer of closers) closer();
+  }
+}

@@ -1,0 +1,186 @@
+import type { SQSEvent, SQSRecord } from 'aws-lambda';
+import { KbindError } from '../../../lib/model/errors.ts';
+import type { QueueMessage, QueueName, Queues } from '../../../lib/queue/queues.ts';
+import { passAwait, type Actor } from '../faults/network.ts';
+import { queueFaults, type Faults } from '../faults/plan.ts';
+import type { VirtualTime } from '../faults/virtual-time.ts';
+
+/** One message in a queue. */
+export interface Held {
+  readonly id: string;
+  readonly body: string;
+  readonly group: string | undefined;
+  readonly sentAt: number;
+  visibleAt: number;
+  receives: number;
+  firstReceivedAt: number | undefined;
+  inFlight: boolean;
+}
+
+const DEDUPLICATION_MS = 300_000;
+const MAX_RECEIVES = 5;
+const BATCH = 10;
+const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
+
+/** A queue with SQS's promises: order and one batch at a time per group, five minutes of deduplication, delays, redrive. */
+export class VirtualQueue {
+  readonly name: QueueName;
+  readonly fifo: boolean;
+  readonly #time: VirtualTime;
+  readonly #visibilityMs: number;
+  readonly #redrive: (held: Held) => void;
+  readonly #seen = new Map<string, number>();
+  held: Held[] = [];
+  #ids = 0;
+  onMessage: () => void = () => undefined;
+
+  constructor(name: QueueName, time: VirtualTime, options: { fifo: boolean; visibilityMs: number; redrive: (held: Held) => void }) {
+    this.name = name;
+    this.fifo = options.fifo;
+    this.#time = time;
+    this.#visibilityMs = options.visibilityMs;
+    this.#redrive = options.redrive;
+  }
+
+  put(message: QueueMessage, lateMs = 0): void {
+    const now = this.#time.now();
+    if (this.fifo) {
+      if (message.group === undefined || message.deduplicationId === undefined) throw new Error('a FIFO message needs a group and an id');
+      const id = `${message.group}|${message.deduplicationId}`;
+      const seen = this.#seen.get(id);
+      if (seen !== undefined && now - seen < DEDUPLICATION_MS) return;
+      this.#seen.set(id, now);
+    }
+    this.#ids += 1;
+    const delay = (message.delaySeconds ?? 0) * 1000 + lateMs;
+    const held: Held = { id: `${this.name}-${this.#ids}`, body: message.body, group: message.group, sentAt: Math.floor(now), visibleAt: now + delay, receives: 0, firstReceivedAt: undefined, inFlight: false };
+    this.held.push(held);
+    this.#time.after(delay, () => this.onMessage());
+  }
+
+  /** What a poller gets now: up to ten, of each FIFO group from its head and only while none of it is out. */
+  receive(shuffle: (held: Held[]) => Held[]): Held[] {
+    const now = this.#time.now();
+    const closed = new Set<string>();
+    if (this.fifo) for (const each of this.held) if (each.inFlight && each.group !== undefined) closed.add(each.group);
+    const candidates = this.fifo ? this.held : shuffle([...this.held]);
+    const batch: Held[] = [];
+    for (const each of candidates) {
+      if (batch.length === BATCH) break;
+      if (each.inFlight || (each.group !== undefined && closed.has(each.group))) continue;
+      if (each.visibleAt > now) {
+        if (this.fifo && each.group !== undefined) closed.add(each.group);
+        continue;
+      }
+      batch.push(each);
+    }
+    return batch.filter((each) => this.#take(each, now));
+  }
+
+  #take(each: Held, now: number): boolean {
+    each.receives += 1;
+    if (each.receives > MAX_RECEIVES) {
+      this.remove(each);
+      this.#redrive(each);
+      return false;
+    }
+    each.firstReceivedAt ??= Math.floor(now);
+    each.inFlight = true;
+    each.visibleAt = now + this.#visibilityMs;
+    return true;
+  }
+
+  /** Its receiver is done with it, or is not heard of any more: then it comes back when its visibility ends. */
+  giveBack(each: Held): void {
+    const wait = Math.max(0, each.visibleAt - this.#time.now());
+    this.#time.after(wait, () => {
+      each.inFlight = false;
+      this.onMessage();
+    });
+  }
+
+  remove(each: Held): void {
+    this.held = this.held.filter((other) => other !== each);
+    if (this.fifo) this.onMessage();
+  }
+}
+
+/** The queues of a cell. */
+export class VirtualQueues {
+  readonly control: VirtualQueue;
+  readonly instances: VirtualQueue;
+  readonly work: VirtualQueue;
+  /** Bodies of dead letters, and what crashed too often. */
+  readonly dead: { readonly from: string; readonly body: string }[] = [];
+  readonly #faults: Faults;
+
+  constructor(time: VirtualTime, faults: Faults) {
+    this.#faults = faults;
+    const redrive = (from: string) => (held: Held) => void this.dead.push({ from, body: held.body });
+    this.control = new VirtualQueue('control', time, { fifo: true, visibilityMs: 180_000, redrive: redrive('redrive') });
+    this.instances = new VirtualQueue('instances', time, { fifo: true, visibilityMs: 180_000, redrive: redrive('redrive') });
+    this.work = new VirtualQueue('work', time, { fifo: false, visibilityMs: 360_000, redrive: redrive('work-dead') });
+  }
+
+  /** The port as one process uses it. */
+  portOf(actor: Actor): Queues {
+    return {
+      send: async (name, messages) => {
+        if (!passAwait(actor)) return never();
+        const refused = this.send(name, messages);
+        await Promise.resolve();
+        if (!passAwait(actor)) return never();
+        if (refused.length > 0) throw new KbindError('unavailable', 'the queue did not take every message');
+      },
+    };
+  }
+
+  /** Puts messages into a queue and answers with the positions of those that it says it did not take. */
+  send(name: QueueName, messages: readonly QueueMessage[]): number[] {
+    const fault = this.#faults.draw(queueFaults);
+    if (fault !== undefined && fault !== 'reordered') this.#faults.count(fault);
+    const all = messages.map((_, position) => position);
+    if (fault === 'send-refused') return all;
+    const lost = fault === 'send-partial' ? all.filter(() => this.#faults.random.chance(0.5)) : [];
+    for (const [position, message] of messages.entries()) {
+      if (lost.includes(position)) continue;
+      this.#put(name, message, fault);
+    }
+    return fault === 'send-unanswered' ? all : lost;
+  }
+
+  #put(name: QueueName, message: QueueMessage, fault: string | undefined): void {
+    if (name === 'deadLetters') {
+      this.dead.push({ from: 'settled', body: message.body });
+      return;
+    }
+    const lateMs = fault === 'late' ? this.#faults.random.below(20_000) : 0;
+    this[name].put(message, lateMs);
+    if (fault === 'duplicate') this[name].put(message);
+  }
+}
+
+/** The event by which a batch reaches a function. */
+export function eventOf(batch: readonly Held[]): SQSEvent {
+  return {
+    Records: batch.map(
+      (held): SQSRecord => ({
+        messageId: held.id,
+        receiptHandle: held.id,
+        body: held.body,
+        attributes: {
+          ApproximateReceiveCount: String(held.receives),
+          SentTimestamp: String(held.sentAt),
+          SenderId: 'campaign',
+          ApproximateFirstReceiveTimestamp: String(held.firstReceivedAt ?? held.sentAt),
+          ...(held.group === undefined ? {} : { MessageGroupId: held.group }),
+        },
+        messageAttributes: {},
+        md5OfBody: '',
+        eventSource: 'aws:sqs',
+        eventSourceARN: 'arn:aws:sqs:eu-central-1:000000000000:queue',
+        awsRegion: 'eu-central-1',
+      }),
+    ),
+  };
+}
