@@ -35,7 +35,9 @@ afterAll(async () => {
   await server.stop();
 });
 
-beforeEach(() => {
+beforeEach(makeQueues);
+
+function makeQueues(): void {
   generation += 1;
   const attributes = {
     FifoQueue: 'true',
@@ -54,7 +56,7 @@ beforeEach(() => {
   };
   dead = createSqsDeadQueues(client, urls, 0);
   queues = createSqsQueues(client, urls);
-});
+}
 
 let ids = 0;
 
@@ -131,7 +133,7 @@ describe('dead letters on SQS', () => {
 
   it('are never neither dead nor enqueued, whichever request is the last', async () => {
     for (let last = 0; ; last += 1) {
-      for (const name of ['a', 'b', 'c']) await bury(name, `${last}-${name === 'c' ? 'b' : name}`);
+      for (const name of ['a', 'b', 'c']) await bury(name, name === 'c' ? 'b' : name);
       const mortal = clientOf();
       const send = mortal.send.bind(mortal) as (command: never) => Promise<unknown>;
       let sends = 0;
@@ -150,7 +152,8 @@ describe('dead letters on SQS', () => {
       );
       mortal.destroy();
       if (end !== 'died') break;
-      server.reset();
+      // What was under way when it died may still arrive: at queues that nobody uses any more.
+      makeQueues();
     }
     expect(namesIn('deadLetters')).toEqual([]);
   });
