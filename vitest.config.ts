@@ -23,6 +23,7 @@ export default defineConfig({
           hookTimeout: 60_000,
         },
       },
+      { test: { name: 'stack', include: ['test/stack/**/*.test.ts'] } },
       {
         test: {
           name: 'e2e',
