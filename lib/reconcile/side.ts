@@ -14,6 +14,9 @@ export interface SideOptions {
   readonly identity: ClusterIdentity;
 }
 
+/** The oldest answer that keeps a cluster out, ms: the address may have led to another one for a moment only. */
+const MISMATCH_MAX_AGE_MS = 2_000;
+
 /** A side whose cluster is asked for its identity as {@link Side.confirmIdentity} says. Makes no request itself. */
 export function createSide({ which, uid, client, identity }: SideOptions): Side {
   return {
@@ -21,7 +24,8 @@ export function createSide({ which, uid, client, identity }: SideOptions): Side 
     uid,
     client,
     async confirmIdentity(maxAgeMs) {
-      const found = await identity.read(maxAgeMs);
+      let found = await identity.read(maxAgeMs);
+      if (found !== uid) found = await identity.read(Math.min(maxAgeMs, MISMATCH_MAX_AGE_MS));
       if (found !== uid) throw identityChanged(which, client.host, { pinned: uid, found });
     },
   };
