@@ -109,7 +109,9 @@ function validateFinalizers(resource: Resource, metadata: ObjectMeta): Cause[] {
   for (const [i, finalizer] of (metadata.finalizers ?? []).entries()) {
     for (const problem of qualifiedNameProblems(finalizer))
       causes.push(invalidValue('metadata.finalizers', finalizer, problem));
-    if (!resource.custom && !finalizer.includes('/') && !STANDARD_FINALIZERS.has(finalizer)) {
+    // Only the core's own kinds: a CRD carries customresourcecleanup.apiextensions.k8s.io while it goes.
+    const mustBeQualified = !resource.custom && resource.group !== 'apiextensions.k8s.io';
+    if (mustBeQualified && !finalizer.includes('/') && !STANDARD_FINALIZERS.has(finalizer)) {
       causes.push(
         invalidValue(
           `metadata.finalizers[${i}]`,
