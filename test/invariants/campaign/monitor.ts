@@ -101,7 +101,7 @@ export class Monitor {
     }
     this.writes += 1;
     const event = { name, table, previous, object, deleted: change.type === 'DELETED', process: doing?.actor as Process };
-    this.watched.push(`${event.process.name} ${doing?.verb ?? ''} ${name} ${table} ${keyOfSeen(object)}`);
+    this.watched.push(`${event.process.name} ${doing?.verb ?? ''} ${name} ${table} ${keyOfSeen(object)} ${difference(previous, object)}`);
     if (name === 'impostor') return this.#fail(`wrote into a cluster that it was not sent to: ${describe(event)}`);
     if (name === 'provider') this.#onProvider(event, api);
     else this.#onConsumer(event, api, cluster);
@@ -227,6 +227,15 @@ interface Event {
   readonly object: Seen;
   readonly deleted: boolean;
   readonly process: Process;
+}
+
+/** Where two states of an object differ, for a person. */
+function difference(before: unknown, after: unknown, path = ''): string {
+  if (jsonEqual(before ?? null, after ?? null) || /managedFields|resourceVersion/.test(path)) return '';
+  const maps = [before, after].every((value) => typeof value === 'object' && value !== null);
+  if (!maps) return `${path}: ${JSON.stringify(before)} → ${JSON.stringify(after)}; `;
+  const [a, b] = [before, after] as [Record<string, unknown>, Record<string, unknown>];
+  return [...new Set([...Object.keys(a), ...Object.keys(b)])].map((key) => difference(a[key], b[key], `${path}/${key}`)).join('');
 }
 
 const owners = (object: Seen): unknown => [annotation(object, CLUSTER) ?? null, annotation(object, OBJECT) ?? null];
