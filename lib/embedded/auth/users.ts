@@ -39,11 +39,18 @@ export class Users {
   }
 }
 
+/** Reading a certificate costs more than most requests, and a connection has only one. */
+const known = new WeakMap<TLSSocket, User>();
+
 function byCertificate(socket: TLSSocket): User | undefined {
+  const before = known.get(socket);
+  if (before) return before;
   if (!socket.authorized) return undefined;
   const { subject } = socket.getPeerCertificate() as { subject?: { CN?: string; O?: string | string[] } };
   if (!subject?.CN) return undefined;
-  return withAuthenticated({ name: subject.CN, groups: [subject.O ?? []].flat() });
+  const user = withAuthenticated({ name: subject.CN, groups: [subject.O ?? []].flat() });
+  known.set(socket, user);
+  return user;
 }
 
 const withAuthenticated = (user: User): User => ({ ...user, groups: [...user.groups, AUTHENTICATED] });
