@@ -8,8 +8,13 @@ import type { Sink } from '../forwarder/sink.ts';
 import { createSqsSink } from '../forwarder/sqs-sink.ts';
 import { createClusterLimits } from '../queue/batch.ts';
 import { createBreaker } from '../queue/breaker.ts';
+import type { ReconcileRequest } from '../model/request.ts';
 import type { Queues } from '../queue/queues.ts';
 import { createSqsQueues } from '../queue/sqs.ts';
+import type { ChainedRequest } from '../queue/dead-letters.ts';
+import type { DeadQueues } from '../replay/dead-queues.ts';
+import type { Finding } from '../replay/examine.ts';
+import { createSqsDeadQueues } from '../replay/sqs-dead-queues.ts';
 import { createProviders } from '../reconcile/providers.ts';
 import { identityMapper, type Events, type World } from '../reconcile/world.ts';
 import { abortableProviders, abortableSide } from './abortable-client.ts';
@@ -17,9 +22,11 @@ import type { Config } from './config.ts';
 import { controllers } from './controllers.ts';
 import { createCounters, type Counters } from './counters.ts';
 import type { Controllers, Engine, Occasion } from './engine.ts';
+import { examine, explain, inspect, type ExplainOptions, type Explanation } from './explain.ts';
 import { createFleet } from './fleet.ts';
 import { createIngestHandler, type IngestHandler } from './ingest-handler.ts';
 import { createLogger } from './logging.ts';
+import { createReplayHandler, type ReplayHandler } from './replay-handler.ts';
 import { createReconcileHandler, type QueueHandler } from './reconcile-handler.ts';
 import { COMPONENT, Sessions, type Session, type WrapClient } from './sessions.ts';
 import { createTell } from './tell.ts';
@@ -42,6 +49,10 @@ export interface Overrides {
   readonly events?: Events;
   /** Stands around every client, of consumers and providers: to count requests, or to make them fail. */
   readonly wrapClient?: WrapClient;
+  /** `look`: clusters that belong to no installation are not taken. */
+  readonly lease?: 'hold' | 'look';
+  /** Where dead letters are read. */
+  readonly deadQueues?: DeadQueues;
   readonly controllers?: Partial<Controllers>;
 }
 
@@ -49,12 +60,23 @@ export interface App {
   readonly config: Config;
   readonly registry: FleetRegistry;
   readonly queues: Queues;
+  readonly deadQueues: DeadQueues;
+  /** What a reconcile of a key would do now, and why: a dry run. Never throws for what the clusters say. */
+  explain(request: ReconcileRequest, options: ExplainOptions): Promise<Explanation>;
+  /** The same in one line, for dead letters. */
+  examine(request: ChainedRequest, options: ExplainOptions): Promise<Finding>;
+  /**
+   * Does something in the world of a cluster, paused or not, in which nothing can be written.
+   * @throws KbindError class `absent` for a cluster that the fleet does not know, and what `use` throws
+   */
+  inspect<T>(uid: string, options: ExplainOptions, use: (world: World) => Promise<T>): Promise<T>;
   readonly handlers: {
     readonly control: QueueHandler;
     readonly instances: QueueHandler;
     readonly work: QueueHandler;
     readonly tick: TickHandler;
     readonly ingest: IngestHandler;
+    readonly replay: ReplayHandler;
   };
   /** Ends all connections. Handlers must not run any more. */
   close(): Promise<void>;
@@ -71,7 +93,8 @@ export function compose(config: Config, overrides: Overrides = {}): App {
   const { allowLoopback } = config;
   const holder = holderOf(config.installation, config.stage);
   const distrust = (uid: string): void => registry.distrust(uid);
-  const sessions = new Sessions({ clock, log, allowLoopback, holder, distrust, wrapClient: overrides.wrapClient });
+  const { wrapClient, lease } = overrides;
+  const sessions = new Sessions({ clock, log, allowLoopback, holder, lease, distrust, wrapClient });
   const metrics = overrides.metrics ?? createCounters(config);
   const engine: Engine = {
     queues,
@@ -88,11 +111,17 @@ export function compose(config: Config, overrides: Overrides = {}): App {
         use(worldOf(session, occasion, { queues, clock, metrics, events: overrides.events })),
       ),
   };
+  const deadQueues = overrides.deadQueues ?? createSqsDeadQueues(sqs, config.queueUrls);
   return {
     config,
     registry,
     queues,
+    deadQueues,
+    explain: (request, options) => explain(engine, request, options),
+    examine: (request, options) => examine(engine, request, options),
+    inspect: (uid, options, use) => inspect(engine, uid, options, use),
     handlers: handlersOf(engine, config, {
+      deadQueues,
       keyring: overrides.keyring ?? fleet.keyring,
       sink: overrides.sink ?? createSqsSink({ client: sqs, urls: config.queueUrls, log }),
     }),
@@ -107,7 +136,7 @@ export function compose(config: Config, overrides: Overrides = {}): App {
 function handlersOf(
   engine: Engine,
   { perCluster }: Config,
-  ingest: { readonly keyring: IngestKeyring; readonly sink: Sink },
+  { deadQueues, ...ingest }: { readonly keyring: IngestKeyring; readonly sink: Sink; readonly deadQueues: DeadQueues },
 ): App['handlers'] {
   const { clock, log, metrics } = engine;
   const limits = createClusterLimits(perCluster);
@@ -117,6 +146,7 @@ function handlersOf(
     work: createWorkHandler(engine, limits),
     tick: createTickHandler(engine),
     ingest: createIngestHandler({ ...ingest, clock, log, metrics }),
+    replay: createReplayHandler(engine, deadQueues),
   };
 }
 

@@ -3,7 +3,7 @@ import { ageMs, instant, type Clock, type Instant } from '../model/clock.ts';
 import { isError, type KbindError } from '../model/errors.ts';
 import type { Logger } from '../model/log.ts';
 import type { FleetCluster } from '../fleet/registry.ts';
-import { holdFleetLease } from '../fleet/lease.ts';
+import { checkFleetLease, holdFleetLease } from '../fleet/lease.ts';
 import { createKubeClient } from '../kube/client.ts';
 import { createEvents } from '../kube/events.ts';
 import type { ConnectionTarget } from '../kube/target.ts';
@@ -32,6 +32,8 @@ export interface SessionOptions {
   readonly allowLoopback: boolean;
   /** Installation and stage: holder of the consumers' Leases. */
   readonly holder: string;
+  /** `look`: a cluster that belongs to nobody is not taken. For the CLI, which explains and writes nothing of the product's. */
+  readonly lease?: 'hold' | 'look' | undefined;
   readonly wrapClient?: WrapClient | undefined;
   /** Told when a consumer refuses the credential, or is another cluster: what the registry remembers of it is not to be used. */
   readonly distrust: (uid: string) => void;
@@ -171,7 +173,8 @@ export class Sessions {
   async #lookAtLease(entry: Entry): Promise<void> {
     const asked = instant(this.#options.clock);
     try {
-      await holdFleetLease(entry.side.client, this.#options.holder);
+      const { holder, lease } = this.#options;
+      await (lease === 'look' ? checkFleetLease : holdFleetLease)(entry.side.client, holder);
       entry.heldByAnother = undefined;
       entry.leaseSeenAt = asked;
     } catch (error) {

@@ -48,7 +48,20 @@ async function take(client: KubeClient, lease: KubeObject | undefined, holder: s
 export async function holdFleetLease(client: KubeClient, holder: string): Promise<void> {
   const lease = await client.find(resources.leases, FLEET_LEASE);
   const present = lease === undefined ? '' : holderIn(lease);
-  const holds = present === '' ? await take(client, lease, holder) : present;
+  refuseUnless(present === '' ? await take(client, lease, holder) : present, holder);
+}
+
+/**
+ * For whoever only looks: the same without taking a cluster that belongs to none.
+ * @throws KbindError class `held` that says who holds it
+ */
+export async function checkFleetLease(client: KubeClient, holder: string): Promise<void> {
+  const lease = await client.find(resources.leases, FLEET_LEASE);
+  const present = lease === undefined ? '' : holderIn(lease);
+  if (present !== '') refuseUnless(present, holder);
+}
+
+function refuseUnless(holds: string, holder: string): void {
   if (holds === holder) return;
   throw new KbindError(
     'held',
