@@ -109,9 +109,17 @@ describe('roles', () => {
   });
 
   it('let a function read its own queue only', () => {
-    for (const { role, Action, Resource } of statements.filter(({ Action: of }) => of.includes('sqs:ReceiveMessage'))) {
+    const readers = statements.filter(({ Action: of }) => of.includes('sqs:ReceiveMessage'));
+    for (const { role, Action, Resource } of readers.filter(({ role: reader }) => reader !== 'ReplayRole')) {
       expect(Action).toEqual(['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes']);
       expect(Resource).toEqual([{ 'Fn::GetAtt': [role.replace('Role', 'Queue'), 'Arn'] }]);
     }
+  });
+
+  it('let replay read the dead only', () => {
+    const read = statements.filter(({ role, Action }) => role === 'ReplayRole' && Action.includes('sqs:ReceiveMessage'));
+    expect(read.map(({ Resource }) => Resource)).toEqual([
+      [{ 'Fn::GetAtt': ['DeadLettersQueue', 'Arn'] }, { 'Fn::GetAtt': ['WorkDeadQueue', 'Arn'] }],
+    ]);
   });
 });
