@@ -6,6 +6,7 @@ The stack with the bucket is created, the functions' archives are put into it, a
 template. test/stack holds the output to the rules of design.md. Nothing leaves this machine: credentials are made up.
 """
 
+import ast
 import json
 import logging
 import pathlib
@@ -56,6 +57,11 @@ def deploy(endpoint, package, root):
     return update
 
 
+def document(policy):
+    # moto keeps a role's inline policies as Python would print them.
+    return ast.literal_eval(policy) if isinstance(policy, str) else policy
+
+
 def read_back(endpoint):
     formation = client(endpoint, "cloudformation")
     # What moto cannot make has no name there; test/stack says which those may be.
@@ -80,7 +86,7 @@ def read_back(endpoint):
         roles[name] = {
             "arn": iam.get_role(RoleName=role)["Role"]["Arn"],
             "policies": [
-                iam.get_role_policy(RoleName=role, PolicyName=p)["PolicyDocument"]
+                document(iam.get_role_policy(RoleName=role, PolicyName=p)["PolicyDocument"])
                 for p in policies
             ],
         }

@@ -9,6 +9,7 @@ export interface Resource {
   readonly Type: string;
   readonly Properties: Readonly<Record<string, unknown>>;
   readonly DeletionPolicy?: string;
+  readonly Condition?: string;
 }
 
 export interface Template {
@@ -49,7 +50,18 @@ export function target(reference: unknown): string {
 /** `control` for ControlLambdaFunction. */
 export const functionName = (logicalId: string): string => logicalId.replace('LambdaFunction', '').toLowerCase();
 
-export const statementsOf = (role: Readonly<Record<string, unknown>>): readonly Statement[] =>
-  ((role['Policies'] ?? []) as readonly Policy[]).flatMap(({ PolicyDocument }) => PolicyDocument.Statement);
+/** Statements of the policies that are made unconditionally, by the role that they are attached to. */
+export function statementsOf(roleId: string): readonly Statement[] {
+  const own = (template.Resources[roleId]?.Properties['Policies'] ?? []) as readonly Policy[];
+  const attached = Object.values(template.Resources).filter(
+    ({ Type, Properties, Condition }) =>
+      Type === 'AWS::IAM::Policy' &&
+      Condition === undefined &&
+      (Properties['Roles'] as readonly unknown[]).some((role) => target(role) === roleId),
+  );
+  return [...own, ...attached.map(({ Properties }) => Properties as unknown as Policy)].flatMap(
+    ({ PolicyDocument }) => PolicyDocument.Statement,
+  );
+}
 
 export const actionsOf = ({ Action }: Statement): readonly string[] => [Action].flat();
