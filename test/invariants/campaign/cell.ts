@@ -25,6 +25,8 @@ export interface Parts {
   readonly queues: VirtualQueues;
   readonly random: Random;
   readonly log: (message: string, fields: LogFields) => void;
+  /** Asked at each await of a function: true kills its container there. */
+  readonly crashes?: (() => boolean) | undefined;
 }
 
 /** A consumer of the fleet. */
@@ -59,12 +61,23 @@ export interface Process extends Actor {
 
 export function recordingLogger(log: Parts['log'], bound: LogFields = {}): Logger {
   const line = (message: string, fields: LogFields = {}): void => log(message, { ...bound, ...fields });
-  return { debug: () => undefined, info: line, warn: line, error: line, child: (more) => recordingLogger(log, { ...bound, ...more }) };
+  return {
+    debug: () => undefined,
+    info: line,
+    warn: line,
+    error: line,
+    child: (more) => recordingLogger(log, { ...bound, ...more }),
+  };
 }
 
 /** A registry that never fails: what stands in it is no part of this. */
 export function registryOf(consumers: readonly Consumer[]): FleetRegistry {
-  const clusters = consumers.map(({ name, uid }) => ({ name, uid, paused: false, target: { server: `https://${name}.test` } }));
+  const clusters = consumers.map(({ name, uid }) => ({
+    name,
+    uid,
+    paused: false,
+    target: { server: `https://${name}.test` },
+  }));
   return {
     list: () => Promise.resolve({ clusters, unresolved: [] }),
     lookup: (uid) => {
@@ -85,7 +98,15 @@ export function startProcess(parts: Pick<Parts, 'time' | 'faults'>, name: string
   processes += 1;
   const skew = parts.faults.kinds.has('skewed-clock') ? (parts.faults.random.next() * 2 - 1) * MAX_SKEW_MS : 0;
   if (skew !== 0 && parts.faults.active) parts.faults.count('skewed-clock');
-  return { name: `kbind:${name}:${processes}`, product: true, clock: parts.time.clock(skew), alive: true, awaits: 0, diesAt: undefined, made: [] };
+  return {
+    name: `kbind:${name}:${processes}`,
+    product: true,
+    clock: parts.time.clock(skew),
+    alive: true,
+    awaits: 0,
+    diesAt: undefined,
+    made: [],
+  };
 }
 
 /** The application in one process, every request of which belongs to that process. */
@@ -108,7 +129,11 @@ interface Slot {
   busy: boolean;
 }
 
-const FUNCTIONS = { control: { slots: 2, timeoutMs: 30_000 }, instances: { slots: 3, timeoutMs: 30_000 }, work: { slots: 2, timeoutMs: 60_000 } };
+const FUNCTIONS = {
+  control: { slots: 2, timeoutMs: 30_000 },
+  instances: { slots: 3, timeoutMs: 30_000 },
+  work: { slots: 2, timeoutMs: 60_000 },
+};
 type FunctionName = keyof typeof FUNCTIONS;
 const ABORTED_WITH_LEFT_MS = 3_500;
 
@@ -130,7 +155,12 @@ export class Cell {
     this.#consumers = consumers;
     this.#registry = registryOf(consumers);
     const slots = (name: FunctionName): Slot[] =>
-      Array.from({ length: FUNCTIONS[name].slots }, (_, index) => ({ name: `${name}-${index}`, process: startProcess(parts, name), app: undefined, busy: false }));
+      Array.from({ length: FUNCTIONS[name].slots }, (_, index) => ({
+        name: `${name}-${index}`,
+        process: startProcess(parts, name),
+        app: undefined,
+        busy: false,
+      }));
     this.#slots = { control: slots('control'), instances: slots('instances'), work: slots('work') };
     for (const name of Object.keys(FUNCTIONS) as FunctionName[]) parts.queues[name].onMessage = () => this.#pump(name);
   }
@@ -140,12 +170,19 @@ export class Cell {
   }
 
   /** @param ticks which of a tick's requests are let through: without backstops, events alone must do. */
-  start(ticks: 'all' | 'refresh' | 'none'): void {
+  start(ticks: 'all' | 'refresh'): void {
     for (const consumer of this.#consumers) this.#startForwarder(consumer);
     const process = startProcess(this.#parts, 'tick');
     const sent = this.#parts.queues.portOf(process);
-    const let_ = (body: string): boolean => ticks === 'all' || body.includes('"id":"start/') || (ticks === 'refresh' && body.includes('"type":"refresh"'));
-    const queues: Queues = { send: (name, messages) => sent.send(name, messages.filter(({ body }) => let_(body))) };
+    const passes = (body: string): boolean =>
+      ticks === 'all' || body.includes('"id":"start/') || body.includes('"type":"refresh"');
+    const queues: Queues = {
+      send: (name, messages) =>
+        sent.send(
+          name,
+          messages.filter(({ body }) => passes(body)),
+        ),
+    };
     const { tick } = this.#compose(process, queues).handlers;
     const everyMinute = (atStart: boolean): void => {
       if (this.stopped) return;
@@ -171,7 +208,10 @@ export class Cell {
   }
 
   #compose(process: Process, queues?: Queues): App {
-    const app = composeFor(this.#parts, process, { registry: this.#registry, ...(queues === undefined ? {} : { queues }) });
+    const app = composeFor(this.#parts, process, {
+      registry: this.#registry,
+      ...(queues === undefined ? {} : { queues }),
+    });
     this.#open.push(app);
     return app;
   }
@@ -191,10 +231,19 @@ export class Cell {
     const { faults } = this.#parts;
     if (faults.draw(['reordered'], 4) === undefined) return held;
     faults.count('reordered');
-    return held.map((each) => [faults.random.next(), each] as const).sort(([a], [b]) => a - b).map(([, each]) => each);
+    return held
+      .map((each) => [faults.random.next(), each] as const)
+      .sort(([a], [b]) => a - b)
+      .map(([, each]) => each);
   }
 
-  async #invoke(name: FunctionName, slot: Slot, batch: readonly Held[], queue: VirtualQueue, extra = false): Promise<void> {
+  async #invoke(
+    name: FunctionName,
+    slot: Slot,
+    batch: readonly Held[],
+    queue: VirtualQueue,
+    extra = false,
+  ): Promise<void> {
     const { time, faults } = this.#parts;
     slot.busy = true;
     this.invocations += 1;
@@ -214,7 +263,9 @@ export class Cell {
       time.after(1, () => this.#pump(name));
     };
     process.onDeath = over;
-    if (faults.draw(['killed'], 1.5) !== undefined) process.diesAt = process.awaits + 1 + faults.random.below(LONGEST_LIFE_AWAITS);
+    process.crashes = this.#parts.crashes;
+    if (faults.draw(['killed'], 1.5) !== undefined)
+      process.diesAt = process.awaits + 1 + faults.random.below(LONGEST_LIFE_AWAITS);
     if (!extra && faults.draw(['duplicate'], 1) !== undefined) this.#alsoElsewhere(name, batch, queue);
     const startedAt = time.now();
     const left = (): number => timeoutMs - (time.now() - startedAt);
@@ -229,7 +280,8 @@ export class Cell {
     if (left() < ABORTED_WITH_LEFT_MS) for (const uid of process.made) this.cutShort.add(uid);
     if (process.diesAt !== undefined) process.diesAt = undefined;
     slot.busy = false;
-    if (!extra) this.#acknowledge(batch, queue, new Set(response.batchItemFailures.map(({ itemIdentifier }) => itemIdentifier)));
+    if (!extra)
+      this.#acknowledge(batch, queue, new Set(response.batchItemFailures.map(({ itemIdentifier }) => itemIdentifier)));
     this.#pump(name);
   }
 
@@ -259,8 +311,14 @@ export class Cell {
     const client = network.client(`${name}.test`, process, 'consumer');
     const openProvider: OpenProvider = async (connection, { signal }) => {
       const object = await client.get(resources.connections, { name: connection }, { signal });
-      const { kubeconfigSecretRef: ref } = object.spec as unknown as { kubeconfigSecretRef: { namespace: string; name: string } };
-      const secret: KubeObject | undefined = await client.find(resources.secrets, { namespace: ref.namespace, name: ref.name }, { signal });
+      const { kubeconfigSecretRef: ref } = object.spec as unknown as {
+        kubeconfigSecretRef: { namespace: string; name: string };
+      };
+      const secret: KubeObject | undefined = await client.find(
+        resources.secrets,
+        { namespace: ref.namespace, name: ref.name },
+        { signal },
+      );
       const host = secret === undefined ? undefined : hostOf(secret);
       if (host === undefined) throw new KbindError('credential', 'no usable kubeconfig');
       const provider = network.client(host, process, 'provider');
@@ -270,7 +328,16 @@ export class Cell {
       await time.sleep(ms, signal);
       if (!process.alive) await new Promise(() => undefined);
     };
-    const forwarder = createForwarder({ client, clusterUid: uid, openProvider, sink: this.#sink(process), clock: process.clock, log: recordingLogger(() => undefined), sleep, chance: () => random.next() });
+    const forwarder = createForwarder({
+      client,
+      clusterUid: uid,
+      openProvider,
+      sink: this.#sink(process),
+      clock: process.clock,
+      log: recordingLogger(() => undefined),
+      sleep,
+      chance: () => random.next(),
+    });
     this.#forwarders.set(name, { forwarder, process });
     void forwarder.start();
   }

@@ -3,7 +3,18 @@ import { resources, type KubeObject, type ObjectKey, type ResourceRef } from '..
 import { isError } from '../../../lib/model/errors.ts';
 import type { Network } from '../../support/faults/network.ts';
 import type { Random } from '../../support/faults/random.ts';
-import { apis, base64, bindingObject, CONNECTION, connectionObject, kubeconfigFor, NAMESPACES, SECRET, type ApiName, type Person } from './setup.ts';
+import {
+  apis,
+  base64,
+  bindingObject,
+  CONNECTION,
+  connectionObject,
+  kubeconfigFor,
+  NAMESPACES,
+  SECRET,
+  type ApiName,
+  type Person,
+} from './setup.ts';
 
 /** What people do. All parameters are in it, so that any part of a history can be left out when a failure is narrowed down. */
 export interface Action {
@@ -27,14 +38,25 @@ const kinds = [
 const NAMES = ['a', 'b'] as const;
 
 /** A random history; the first steps make something that the others can spoil. */
-export function randomHistory(random: Random, options: { actions: number; consumers: readonly string[]; pauseMs: number }): Action[] {
+export function randomHistory(
+  random: Random,
+  options: { actions: number; consumers: readonly string[]; pauseMs: number },
+): Action[] {
   let at = 2_000;
   const actions: Action[] = [];
   const add = (what: Action['what'], fixed: Partial<Action> = {}): void => {
     const api = random.chance(0.75) ? 'widgets.example.org' : 'gizmos.example.org';
     const name = random.pick(NAMES);
     const key = apis[api].namespaced ? { namespace: random.pick(NAMESPACES), name } : { name };
-    actions.push({ at, what, consumer: random.pick(options.consumers), api, key, value: random.below(1_000_000), ...fixed });
+    actions.push({
+      at,
+      what,
+      consumer: random.pick(options.consumers),
+      api,
+      key,
+      value: random.below(1_000_000),
+      ...fixed,
+    });
     at += random.chance(0.3) ? random.below(50) : random.below(options.pauseMs);
   };
   for (const consumer of options.consumers) {
@@ -67,7 +89,19 @@ export async function perform(stage: Stage, action: Action): Promise<void> {
   try {
     await deeds[action.what]({ ...stage, action, consumer, provider, ref: apis[action.api] });
   } catch (error) {
-    if (!isError(error, 'absent', 'conflict', 'invalid', 'unserved', 'namespace-missing', 'namespace-terminating', 'forbidden')) throw error;
+    if (
+      !isError(
+        error,
+        'absent',
+        'conflict',
+        'invalid',
+        'unserved',
+        'namespace-missing',
+        'namespace-terminating',
+        'forbidden',
+      )
+    )
+      throw error;
   }
 }
 
@@ -75,10 +109,19 @@ const instance = ({ ref, action }: Call, extra: object = {}) => ({
   apiVersion: `${ref.group}/${ref.version}`,
   kind: ref.kind,
   metadata: { ...action.key, ...extra },
-  spec: { size: action.value % 5, note: `n${action.value % 7}`, ...(action.value % 2 === 0 ? { extra: action.value } : {}) },
+  spec: {
+    size: action.value % 5,
+    note: `n${action.value % 7}`,
+    ...(action.value % 2 === 0 ? { extra: action.value } : {}),
+  },
 });
 
-async function change(client: KubeClient, ref: ResourceRef, key: ObjectKey, edit: (object: KubeObject) => object): Promise<void> {
+async function change(
+  client: KubeClient,
+  ref: ResourceRef,
+  key: ObjectKey,
+  edit: (object: KubeObject) => object,
+): Promise<void> {
   const object = await client.get(ref, key);
   await client.update(ref, edit(object) as KubeObject);
 }
@@ -90,17 +133,32 @@ async function remove(client: KubeClient, ref: ResourceRef, key: ObjectKey): Pro
 
 const annotated = (object: KubeObject, changes: Readonly<Record<string, string | undefined>>): object => ({
   ...object,
-  metadata: { ...object.metadata, annotations: Object.fromEntries(Object.entries({ ...object.metadata.annotations, ...changes }).filter(([, value]) => value !== undefined)) },
+  metadata: {
+    ...object.metadata,
+    annotations: Object.fromEntries(
+      Object.entries({ ...object.metadata.annotations, ...changes }).filter(([, value]) => value !== undefined),
+    ),
+  },
 });
 
 const clusterBinding = { name: 'binding' };
-const apisOf = ({ action: { value } }: Call): ApiName[] => (value % 3 === 0 ? ['widgets.example.org'] : ['widgets.example.org', 'gizmos.example.org']);
-const namespacedKey = ({ action }: Call) => ({ namespace: NAMESPACES[action.value % 2] ?? NAMESPACES[0], name: 'binding' });
+const apisOf = ({ action: { value } }: Call): ApiName[] =>
+  value % 3 === 0 ? ['widgets.example.org'] : ['widgets.example.org', 'gizmos.example.org'];
+const namespacedKey = ({ action }: Call) => ({
+  namespace: NAMESPACES[action.value % 2] ?? NAMESPACES[0],
+  name: 'binding',
+});
 const createBinding = (call: Call): Promise<unknown> =>
-  call.consumer.create(resources.clusterBindings, bindingObject('ClusterBinding', { apis: apisOf(call), adopt: call.action.value % 5 === 0 }));
+  call.consumer.create(
+    resources.clusterBindings,
+    bindingObject('ClusterBinding', { apis: apisOf(call), adopt: call.action.value % 5 === 0 }),
+  );
 
 async function setPolicy({ consumer }: Call, conflictPolicy: 'Adopt' | 'Fail'): Promise<void> {
-  await change(consumer, resources.clusterBindings, clusterBinding, (object) => ({ ...object, spec: { ...(object.spec as object), conflictPolicy } }));
+  await change(consumer, resources.clusterBindings, clusterBinding, (object) => ({
+    ...object,
+    spec: { ...(object.spec as object), conflictPolicy },
+  }));
 }
 
 async function setSecret({ consumer }: Call, text: string): Promise<void> {
@@ -114,51 +172,91 @@ function newCredential({ network, action }: Call): string {
 }
 
 const setExported = ({ provider, action }: Call, exported: string): Promise<void> =>
-  change(provider, resources.crds, { name: action.api }, (object) => ({ ...object, metadata: { ...object.metadata, labels: { ...object.metadata.labels, 'core.kbind.io/exported': exported } } }));
+  change(provider, resources.crds, { name: action.api }, (object) => ({
+    ...object,
+    metadata: { ...object.metadata, labels: { ...object.metadata.labels, 'core.kbind.io/exported': exported } },
+  }));
 
 const OWNERS = { 'core.kbind.io/consumer-cluster-uid': undefined, 'core.kbind.io/consumer-object-uid': undefined };
 
 const deeds: Readonly<Record<Action['what'], (call: Call) => Promise<unknown>>> = {
   create: (call) => call.consumer.create(call.ref, instance(call)),
-  edit: (call) => change(call.consumer, call.ref, call.action.key, (object) => ({ ...object, spec: instance(call).spec })),
-  'remove field': (call) => change(call.consumer, call.ref, call.action.key, (object) => ({ ...object, spec: { size: 1 } })),
+  edit: (call) =>
+    change(call.consumer, call.ref, call.action.key, (object) => ({ ...object, spec: instance(call).spec })),
+  'remove field': (call) =>
+    change(call.consumer, call.ref, call.action.key, (object) => ({ ...object, spec: { size: 1 } })),
   delete: ({ consumer, ref, action }) => remove(consumer, ref, action.key),
   recreate: async (call) => {
     await remove(call.consumer, call.ref, call.action.key);
     await call.consumer.create(call.ref, instance(call));
   },
-  orphan: ({ consumer, ref, action }) => change(consumer, ref, action.key, (object) => annotated(object, { 'core.kbind.io/deletion-policy': 'Orphan' })),
-  'no orphan': ({ consumer, ref, action }) => change(consumer, ref, action.key, (object) => annotated(object, { 'core.kbind.io/deletion-policy': undefined })),
+  orphan: ({ consumer, ref, action }) =>
+    change(consumer, ref, action.key, (object) => annotated(object, { 'core.kbind.io/deletion-policy': 'Orphan' })),
+  'no orphan': ({ consumer, ref, action }) =>
+    change(consumer, ref, action.key, (object) => annotated(object, { 'core.kbind.io/deletion-policy': undefined })),
   'foreign create': async (call) => {
     const { namespace } = call.action.key;
-    if (namespace !== undefined) await call.provider.create(resources.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }).catch(() => undefined);
+    if (namespace !== undefined)
+      await call.provider
+        .create(resources.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } })
+        .catch(() => undefined);
     await call.provider.create(call.ref, instance(call, { labels: { owner: 'somebody' } }));
   },
   'foreign delete': ({ provider, ref, action }) => remove(provider, ref, action.key),
-  'edit foreign': (call) => change(call.provider, call.ref, call.action.key, (object) => ({ ...object, spec: { mine: call.action.value } })),
-  'edit copy': (call) => change(call.provider, call.ref, call.action.key, (object) => ({ ...object, spec: { ...(object.spec as object), size: 99 } })),
+  'edit foreign': (call) =>
+    change(call.provider, call.ref, call.action.key, (object) => ({ ...object, spec: { mine: call.action.value } })),
+  'edit copy': (call) =>
+    change(call.provider, call.ref, call.action.key, (object) => ({
+      ...object,
+      spec: { ...(object.spec as object), size: 99 },
+    })),
   'delete copy': ({ provider, ref, action }) => remove(provider, ref, action.key),
-  'strip markers': ({ provider, ref, action }) => change(provider, ref, action.key, (object) => annotated(object, OWNERS)),
-  'strip one marker': ({ provider, ref, action }) => change(provider, ref, action.key, (object) => annotated(object, { 'core.kbind.io/consumer-object-uid': undefined })),
+  'strip markers': ({ provider, ref, action }) =>
+    change(provider, ref, action.key, (object) => annotated(object, OWNERS)),
+  'strip one marker': ({ provider, ref, action }) =>
+    change(provider, ref, action.key, (object) =>
+      annotated(object, { 'core.kbind.io/consumer-object-uid': undefined }),
+    ),
   'provider status': async ({ provider, ref, action }) => {
     const object = await provider.get(ref, action.key);
     const status = { phase: `p${action.value % 4}`, seen: action.value };
     if (!ref.namespaced) return provider.update(ref, { ...object, status });
-    return provider.patch(ref, action.key, { read: object.metadata, operations: [{ op: 'add', path: '/status', value: status }], subresource: 'status' });
+    return provider.patch(ref, action.key, {
+      read: object.metadata,
+      operations: [{ op: 'add', path: '/status', value: status }],
+      subresource: 'status',
+    });
   },
-  'provider finalizer': ({ provider, ref, action }) => change(provider, ref, action.key, (object) => ({ ...object, metadata: { ...object.metadata, finalizers: ['example.org/hold'] } })),
-  'provider unfinalizer': ({ provider, ref, action }) => change(provider, ref, action.key, (object) => ({ ...object, metadata: { ...object.metadata, finalizers: [] } })),
+  'provider finalizer': ({ provider, ref, action }) =>
+    change(provider, ref, action.key, (object) => ({
+      ...object,
+      metadata: { ...object.metadata, finalizers: ['example.org/hold'] },
+    })),
+  'provider unfinalizer': ({ provider, ref, action }) =>
+    change(provider, ref, action.key, (object) => ({ ...object, metadata: { ...object.metadata, finalizers: [] } })),
   'delete binding': ({ consumer }) => remove(consumer, resources.clusterBindings, clusterBinding),
   'create binding': createBinding,
   'recreate binding': async (call) => {
     await remove(call.consumer, resources.clusterBindings, clusterBinding);
     await createBinding(call);
   },
-  'namespaced binding': (call) => call.consumer.create(resources.bindings, bindingObject('Binding', { namespace: namespacedKey(call).namespace, apis: apisOf(call), adopt: call.action.value % 5 === 0 })),
+  'namespaced binding': (call) =>
+    call.consumer.create(
+      resources.bindings,
+      bindingObject('Binding', {
+        namespace: namespacedKey(call).namespace,
+        apis: apisOf(call),
+        adopt: call.action.value % 5 === 0,
+      }),
+    ),
   'delete namespaced binding': (call) => remove(call.consumer, resources.bindings, namespacedKey(call)),
   adopt: (call) => setPolicy(call, 'Adopt'),
   fail: (call) => setPolicy(call, 'Fail'),
-  'edit apis': (call) => change(call.consumer, resources.clusterBindings, clusterBinding, (object) => ({ ...object, spec: { ...(object.spec as object), apis: apisOf(call).map((name) => ({ name })) } })),
+  'edit apis': (call) =>
+    change(call.consumer, resources.clusterBindings, clusterBinding, (object) => ({
+      ...object,
+      spec: { ...(object.spec as object), apis: apisOf(call).map((name) => ({ name })) },
+    })),
   'delete connection': ({ consumer }) => remove(consumer, resources.connections, { name: CONNECTION }),
   'create connection': ({ consumer }) => consumer.create(resources.connections, connectionObject()),
   'recreate connection': async ({ consumer }) => {
@@ -170,7 +268,8 @@ const deeds: Readonly<Record<Action['what'], (call: Call) => Promise<unknown>>> 
   rotate: async (call) => {
     const fresh = newCredential(call);
     await setSecret(call, kubeconfigFor(fresh));
-    for (const [host, route] of call.network.routes) if (host.startsWith(`${call.action.consumer}-`) && host !== fresh) route.valid = false;
+    for (const [host, route] of call.network.routes)
+      if (host.startsWith(`${call.action.consumer}-`) && host !== fresh) route.valid = false;
   },
   'delete crd': ({ consumer, action }) => remove(consumer, resources.crds, { name: action.api }),
   unexport: (call) => setExported(call, 'false'),

@@ -1,7 +1,7 @@
 import type { Change } from '../../../lib/embedded/storage/table.ts';
 import { jsonEqual } from '../../../lib/kube/json.ts';
 import type { Network, TestCluster } from '../../support/faults/network.ts';
-import type { Cell, Consumer, Process } from './cell.ts';
+import type { Consumer, Process } from './cell.ts';
 import { apis, type ApiName } from './setup.ts';
 
 /** What an object looks like to the watchman. */
@@ -33,27 +33,42 @@ const POLICY = 'core.kbind.io/deletion-policy';
 /** Reads of bindings are believed for 5 s; a little more passes on the way. */
 const BELIEVED_MS = 8_500;
 const GRACE_MS = 8_000;
+/** How old the answer to "who are you" may be before a create, and what passes on the way. */
+const CONFIRMED_MS = 13_000;
 
 const tableOf = (api: ApiName): string => `example.org/${apis[api].resource}`;
-const apiOfTable = (table: string): ApiName | undefined => (Object.keys(apis) as ApiName[]).find((api) => tableOf(api) === table);
+const apiOfTable = (table: string): ApiName | undefined =>
+  (Object.keys(apis) as ApiName[]).find((api) => tableOf(api) === table);
 
 /** All objects of a resource. */
 export const objectsOf = (cluster: TestCluster, group: string, plural: string): Seen[] =>
   [...cluster.world.store.table({ group, plural }).values()] as unknown as Seen[];
-export const instancesOf = (cluster: TestCluster, api: ApiName): Seen[] => objectsOf(cluster, 'example.org', apis[api].resource);
-export const keyOfSeen = ({ metadata }: Seen): string => (metadata.namespace === undefined ? metadata.name : `${metadata.namespace}/${metadata.name}`);
-export const annotation = (object: Seen | undefined, name: string): string | undefined => object?.metadata.annotations?.[name];
-export const has = (object: Seen | undefined, finalizer: string): boolean => object?.metadata.finalizers?.includes(finalizer) ?? false;
+export const instancesOf = (cluster: TestCluster, api: ApiName): Seen[] =>
+  objectsOf(cluster, 'example.org', apis[api].resource);
+export const keyOfSeen = ({ metadata }: Seen): string =>
+  metadata.namespace === undefined ? metadata.name : `${metadata.namespace}/${metadata.name}`;
+export const annotation = (object: Seen | undefined, name: string): string | undefined =>
+  object?.metadata.annotations?.[name];
+export const has = (object: Seen | undefined, finalizer: string): boolean =>
+  object?.metadata.finalizers?.includes(finalizer) ?? false;
 
 export interface SeenBinding extends Seen {
   readonly kind: string;
-  readonly spec: { readonly apis: readonly { readonly name: string }[]; readonly conflictPolicy?: string; readonly connectionRef: { readonly name: string } };
+  readonly spec: {
+    readonly apis: readonly { readonly name: string }[];
+    readonly conflictPolicy?: string;
+    readonly connectionRef: { readonly name: string };
+  };
 }
 export const bindingsOf = (cluster: TestCluster): SeenBinding[] =>
-  [...objectsOf(cluster, 'core.kbind.io', 'clusterbindings'), ...objectsOf(cluster, 'core.kbind.io', 'bindings')] as SeenBinding[];
+  [
+    ...objectsOf(cluster, 'core.kbind.io', 'clusterbindings'),
+    ...objectsOf(cluster, 'core.kbind.io', 'bindings'),
+  ] as SeenBinding[];
 export const lists = (binding: SeenBinding, api: string): boolean => binding.spec.apis.some(({ name }) => name === api);
 export const inScope = (binding: SeenBinding, object: Seen): boolean =>
-  binding.kind === 'ClusterBinding' || (object.metadata.namespace !== undefined && binding.metadata.namespace === object.metadata.namespace);
+  binding.kind === 'ClusterBinding' ||
+  (object.metadata.namespace !== undefined && binding.metadata.namespace === object.metadata.namespace);
 
 /** Watches every change as it is made, and holds those of the product against lines 1 and 2 of spec §8. */
 export class Monitor {
@@ -67,7 +82,8 @@ export class Monitor {
   readonly #network: Network;
   readonly #consumers: readonly Consumer[];
   readonly #lastAdopt = new Map<string, number>();
-  cell: Cell | undefined;
+  /** A Connection was made while its address led elsewhere, and is pinned to what it found there. */
+  misled = false;
   writes = 0;
   /** Writes while something that must not write is looked at. */
   readonly watched: string[] = [];
@@ -75,12 +91,14 @@ export class Monitor {
   constructor(network: Network, consumers: readonly Consumer[]) {
     this.#network = network;
     this.#consumers = consumers;
-    for (const [name, cluster] of network.clusters) cluster.world.store.observe((table, change) => this.#changed(name, cluster, table, change));
+    for (const [name, cluster] of network.clusters)
+      cluster.world.store.observe((table, change) => this.#changed(name, cluster, table, change));
   }
 
   /** Takes note of what the product says. */
   said(message: string, fields: Readonly<Record<string, unknown>>): void {
-    if (message === 'provider copy left behind by a drain') this.leftBehind.add(`${String(fields['cluster'])}|${String(fields['api'])}|${String(fields['key'])}`);
+    if (message === 'provider copy left behind by a drain')
+      this.leftBehind.add(`${String(fields['cluster'])}|${String(fields['api'])}|${String(fields['key'])}`);
   }
 
   #fail(text: string): void {
@@ -92,17 +110,34 @@ export class Monitor {
     const object = change.object as unknown as Seen;
     const { doing } = this.#network;
     const product = doing?.actor.product === true;
-    if (table === 'core.kbind.io/clusterbindings' || table === 'core.kbind.io/bindings') this.#noteAdopt(name, previous, object);
+    if (table === 'core.kbind.io/clusterbindings' || table === 'core.kbind.io/bindings')
+      this.#noteAdopt(name, previous, object);
     const api = apiOfTable(table);
-    if (api !== undefined && name !== 'provider' && name !== 'impostor') this.#noteRelease(name, api, { previous, object, product, deleted: change.type === 'DELETED' });
+    if (api !== undefined && name !== 'provider' && name !== 'impostor')
+      this.#noteRelease(name, api, { previous, object, product, deleted: change.type === 'DELETED' });
     if (!product) {
-      if (api !== undefined && previous !== undefined && !jsonEqual(owners(previous), owners(object))) this.handled.add(object.metadata.uid);
+      if (api !== undefined && previous !== undefined && !jsonEqual(owners(previous), owners(object)))
+        this.handled.add(object.metadata.uid);
       return;
     }
     this.writes += 1;
-    const event = { name, table, previous, object, deleted: change.type === 'DELETED', process: doing?.actor as Process };
-    this.watched.push(`${event.process.name} ${doing?.verb ?? ''} ${name} ${table} ${keyOfSeen(object)} ${difference(previous, object)}`);
-    if (name === 'impostor') return this.#fail(`wrote into a cluster that it was not sent to: ${describe(event)}`);
+    const event = {
+      name,
+      table,
+      previous,
+      object,
+      deleted: change.type === 'DELETED',
+      process: doing?.actor as Process,
+    };
+    this.watched.push(
+      `${event.process.name} ${doing?.verb ?? ''} ${name} ${table} ${keyOfSeen(object)} ${difference(previous, object)}`,
+    );
+    if (
+      table === 'core.kbind.io/connections' &&
+      (object.status as { remoteClusterUID?: string } | undefined)?.remoteClusterUID === this.#impostorUid()
+    )
+      this.misled = true;
+    if (name === 'impostor') return this.#onImpostor(event);
     if (name === 'provider') this.#onProvider(event, api);
     else this.#onConsumer(event, api, cluster);
   }
@@ -117,8 +152,25 @@ export class Monitor {
   #mayAdopt(consumer: string, api: string): boolean {
     const last = this.#lastAdopt.get(`${consumer}|${api}`);
     const cluster = this.#network.clusters.get(consumer);
-    const adopting = cluster !== undefined && bindingsOf(cluster).some((binding) => binding.spec.conflictPolicy === 'Adopt' && lists(binding, api));
+    const adopting =
+      cluster !== undefined &&
+      bindingsOf(cluster).some((binding) => binding.spec.conflictPolicy === 'Adopt' && lists(binding, api));
     return adopting || (last !== undefined && this.#network.time.now() - last < BELIEVED_MS);
+  }
+
+  #impostorUid(): string | undefined {
+    return this.#network.clusters.get('impostor')?.uid;
+  }
+
+  /** Who an address leads to is asked before a create when the last answer is older than 10 s: a create may come that late. */
+  #onImpostor(event: Event): void {
+    const { time, faults } = this.#network;
+    const now = time.elapsed();
+    const just = faults.episodes.some(
+      ({ kind, from }) => kind === 'other-cluster' && from <= now && now - from <= CONFIRMED_MS,
+    );
+    if (this.misled || (event.previous === undefined && just)) return;
+    this.#fail(`wrote into a cluster that it was not sent to: ${describe(event)}`);
   }
 
   /** Line 1 on the provider. */
@@ -127,7 +179,12 @@ export class Monitor {
     if (api !== undefined) return this.#onCopy(event, api);
     const ours = object.metadata.labels?.[MANAGED] === 'true';
     if (table === '/namespaces' && previous === undefined && ours) return;
-    if (table === 'coordination.k8s.io/leases' && !deleted && (previous === undefined ? ours : annotation(previous, CLUSTER) === annotation(object, CLUSTER))) return;
+    if (
+      table === 'coordination.k8s.io/leases' &&
+      !deleted &&
+      (previous === undefined ? ours : annotation(previous, CLUSTER) === annotation(object, CLUSTER))
+    )
+      return;
     this.#fail(`${process.name} touched what is not ours on the provider: ${describe(event)}`);
   }
 
@@ -136,17 +193,23 @@ export class Monitor {
     const owner = annotation(previous ?? object, CLUSTER);
     const consumer = this.#consumers.find(({ uid }) => uid === (owner ?? annotation(object, CLUSTER)));
     if (previous === undefined) {
-      if (annotation(object, OBJECT) === undefined || consumer === undefined) this.#fail(`a copy was made without its owner's names: ${describe(event)}`);
+      if (annotation(object, OBJECT) === undefined || consumer === undefined)
+        this.#fail(`a copy was made without its owner's names: ${describe(event)}`);
       process.made.push(object.metadata.uid);
       return;
     }
     const unmarked = annotation(previous, CLUSTER) === undefined && annotation(previous, OBJECT) === undefined;
     if (unmarked) {
       process.made.push(object.metadata.uid);
-      if (event.deleted || consumer === undefined || !this.#mayAdopt(consumer.name, api)) this.#fail(`an object without our markers was touched: ${describe(event)}`);
+      if (event.deleted || consumer === undefined || !this.#mayAdopt(consumer.name, api))
+        this.#fail(`an object without our markers was touched: ${describe(event)}`);
       return;
     }
-    if (annotation(previous, CLUSTER) === undefined || annotation(previous, OBJECT) === undefined || consumer === undefined) {
+    if (
+      annotation(previous, CLUSTER) === undefined ||
+      annotation(previous, OBJECT) === undefined ||
+      consumer === undefined
+    ) {
       this.#fail(`an object with one marker of two was touched: ${describe(event)}`);
     }
   }
@@ -156,13 +219,22 @@ export class Monitor {
     const { table, previous, object, process, deleted } = event;
     if (api !== undefined) {
       const only = previous !== undefined && jsonEqual(withoutOurs(previous, true), withoutOurs(object, true));
-      if (!only && !(deleted && previous !== undefined && jsonEqual(withoutOurs(previous, true), withoutOurs(object, true)))) this.#fail(`a user's object was changed beyond our own: ${describe(event)}`);
+      if (
+        !only &&
+        !(deleted && previous !== undefined && jsonEqual(withoutOurs(previous, true), withoutOurs(object, true)))
+      )
+        this.#fail(`a user's object was changed beyond our own: ${describe(event)}`);
       return;
     }
     if (table === '/events' || table === 'coordination.k8s.io/leases') return;
     if (table === 'apiextensions.k8s.io/customresourcedefinitions') return this.#onCrd(event, cluster);
     const kbind = table.startsWith('core.kbind.io/');
-    if ((kbind || table === '/secrets') && previous !== undefined && jsonEqual(withoutOurs(previous, kbind), withoutOurs(object, kbind))) return;
+    if (
+      (kbind || table === '/secrets') &&
+      previous !== undefined &&
+      jsonEqual(withoutOurs(previous, kbind), withoutOurs(object, kbind))
+    )
+      return;
     if (table === 'core.kbind.io/clusterbindings' && object.metadata.labels?.[MANAGED] === 'true') return;
     this.#fail(`${process.name} touched what is not ours on the consumer: ${describe(event)}`);
   }
@@ -170,15 +242,21 @@ export class Monitor {
   #onCrd(event: Event, cluster: TestCluster): void {
     const { previous, object } = event;
     if (previous === undefined) {
-      if (object.metadata.labels?.[MANAGED] !== 'true') this.#fail(`a CRD was installed without our label: ${describe(event)}`);
+      if (object.metadata.labels?.[MANAGED] !== 'true')
+        this.#fail(`a CRD was installed without our label: ${describe(event)}`);
       return;
     }
     const ours = previous.metadata.labels?.[MANAGED] === 'true' && annotation(previous, CONNECTION) !== undefined;
-    const deletes = previous.metadata.deletionTimestamp === undefined && object.metadata.deletionTimestamp !== undefined;
-    if (!ours && !jsonEqual(withoutOurs(previous, true), withoutOurs(object, true))) this.#fail(`a CRD that is not ours was changed: ${describe(event)}`);
+    const deletes =
+      previous.metadata.deletionTimestamp === undefined && object.metadata.deletionTimestamp !== undefined;
+    if (!ours && !jsonEqual(withoutOurs(previous, true), withoutOurs(object, true)))
+      this.#fail(`a CRD that is not ours was changed: ${describe(event)}`);
     if (!deletes) return;
     const old = (binding: SeenBinding): boolean => this.#age(binding.metadata.creationTimestamp) > BELIEVED_MS;
-    const live = bindingsOf(cluster).find((binding) => lists(binding, object.metadata.name) && binding.metadata.deletionTimestamp === undefined && old(binding));
+    const live = bindingsOf(cluster).find(
+      (binding) =>
+        lists(binding, object.metadata.name) && binding.metadata.deletionTimestamp === undefined && old(binding),
+    );
     if (live !== undefined) this.#fail(`a CRD was deleted though ${live.kind} ${live.metadata.name} lists it`);
   }
 
@@ -187,9 +265,13 @@ export class Monitor {
   }
 
   /** Line 2: what holds when our finalizer leaves an instance. */
-  #noteRelease(name: string, api: ApiName, event: { previous: Seen | undefined; object: Seen; product: boolean; deleted: boolean }): void {
+  #noteRelease(
+    name: string,
+    api: ApiName,
+    event: { previous: Seen | undefined; object: Seen; product: boolean; deleted: boolean },
+  ): void {
     const { previous, object, product } = event;
-    if (previous === undefined || !has(previous, SYNCER) || has(event.deleted ? undefined : object, SYNCER) ) return;
+    if (previous === undefined || !has(previous, SYNCER) || has(event.deleted ? undefined : object, SYNCER)) return;
     const { uid } = previous.metadata;
     if (!product) {
       this.handled.add(uid);
@@ -203,10 +285,15 @@ export class Monitor {
     const provider = this.#network.clusters.get('provider');
     const cluster = this.#network.clusters.get(name);
     if (consumer === undefined || provider === undefined || cluster === undefined) return;
-    const copy = instancesOf(provider, api).find((each) => annotation(each, CLUSTER) === consumer.uid && annotation(each, OBJECT) === uid);
+    const copy = instancesOf(provider, api).find(
+      (each) => annotation(each, CLUSTER) === consumer.uid && annotation(each, OBJECT) === uid,
+    );
     const drained = this.#drains(cluster, api, previous);
     if (copy === undefined || drained) {
-      if (previous.metadata.deletionTimestamp === undefined && !drained) this.#fail(`the finalizer of ${name} ${api} ${keyOfSeen(previous)} was released though it is neither deleted nor drained`);
+      if (previous.metadata.deletionTimestamp === undefined && !drained)
+        this.#fail(
+          `the finalizer of ${name} ${api} ${keyOfSeen(previous)} was released though it is neither deleted nor drained`,
+        );
       return;
     }
     this.#fail(`the finalizer of ${name} ${api} ${keyOfSeen(previous)} was released while its copy stands`);
@@ -214,9 +301,18 @@ export class Monitor {
 
   #drains(cluster: TestCluster, api: string, object: Seen): boolean {
     const listing = bindingsOf(cluster).filter((binding) => lists(binding, api));
-    const live = listing.some((binding) => binding.metadata.deletionTimestamp === undefined && this.#age(binding.metadata.creationTimestamp) > BELIEVED_MS);
+    const live = listing.some(
+      (binding) =>
+        binding.metadata.deletionTimestamp === undefined && this.#age(binding.metadata.creationTimestamp) > BELIEVED_MS,
+    );
     if (live) return false;
-    return listing.some((binding) => binding.metadata.deletionTimestamp !== undefined && has(binding, CLEANUP) && inScope(binding, object) && this.#age(binding.metadata.deletionTimestamp) >= GRACE_MS - 1_000);
+    return listing.some(
+      (binding) =>
+        binding.metadata.deletionTimestamp !== undefined &&
+        has(binding, CLEANUP) &&
+        inScope(binding, object) &&
+        this.#age(binding.metadata.deletionTimestamp) >= GRACE_MS - 1_000,
+    );
   }
 }
 
@@ -235,7 +331,9 @@ function difference(before: unknown, after: unknown, path = ''): string {
   const maps = [before, after].every((value) => typeof value === 'object' && value !== null);
   if (!maps) return `${path}: ${JSON.stringify(before)} → ${JSON.stringify(after)}; `;
   const [a, b] = [before, after] as [Record<string, unknown>, Record<string, unknown>];
-  return [...new Set([...Object.keys(a), ...Object.keys(b)])].map((key) => difference(a[key], b[key], `${path}/${key}`)).join('');
+  return [...new Set([...Object.keys(a), ...Object.keys(b)])]
+    .map((key) => difference(a[key], b[key], `${path}/${key}`))
+    .join('');
 }
 
 const owners = (object: Seen): unknown => [annotation(object, CLUSTER) ?? null, annotation(object, OBJECT) ?? null];

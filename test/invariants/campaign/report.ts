@@ -7,7 +7,11 @@ const MOST_ATTEMPTS = 80;
 export async function narrow(failed: Result): Promise<Result> {
   let best = failed;
   let attempts = 0;
-  const kindOf = (text: string | undefined): string => (text ?? '').replace(/^\d+(\.\d+)? ms: /, '').replaceAll(/\d+/g, '').slice(0, 24);
+  const kindOf = (text: string | undefined): string =>
+    (text ?? '')
+      .replace(/^\d+(\.\d+)? ms: /, '')
+      .replaceAll(/\d+/g, '')
+      .slice(0, 24);
   const wanted = kindOf(failed.violations[0]);
   const tryPlan = async (plan: Plan): Promise<boolean> => {
     attempts += 1;
@@ -17,7 +21,7 @@ export async function narrow(failed: Result): Promise<Result> {
     return same;
   };
   for (let size = Math.ceil(best.plan.history.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
-    for (let from = 0; from < best.plan.history.length && attempts < MOST_ATTEMPTS; ) {
+    for (let from = 0; from < best.plan.history.length && attempts < MOST_ATTEMPTS;) {
       const history = best.plan.history.filter((_, index) => index < from || index >= from + size);
       if (!(await tryPlan({ ...best.plan, history }))) from += size;
     }
@@ -44,7 +48,16 @@ export function report({ plan, violations, faults }: Result, title = 'violation'
 /** Adds runs up. */
 export class Summary {
   readonly #faults = new Map<FaultKind, number>();
-  readonly #sums = { runs: 0, failed: 0, reconciles: 0, requests: 0, writes: 0, invocations: 0, deadLetters: 0, cutShort: 0 };
+  readonly #sums = {
+    runs: 0,
+    failed: 0,
+    reconciles: 0,
+    requests: 0,
+    writes: 0,
+    invocations: 0,
+    deadLetters: 0,
+    cutShort: 0,
+  };
   readonly #startedAt = performance.now();
 
   get failed(): number {
@@ -54,7 +67,8 @@ export class Summary {
   add(result: Result): void {
     this.#sums.runs += 1;
     if (result.violations.length > 0) this.#sums.failed += 1;
-    for (const name of ['reconciles', 'requests', 'writes', 'invocations', 'deadLetters', 'cutShort'] as const) this.#sums[name] += result[name];
+    for (const name of ['reconciles', 'requests', 'writes', 'invocations', 'deadLetters', 'cutShort'] as const)
+      this.#sums[name] += result[name];
     for (const [kind, count] of result.faults) this.#faults.set(kind, (this.#faults.get(kind) ?? 0) + count);
   }
 

@@ -20,7 +20,12 @@ export interface Plan {
   /** Probability of a fault per request. */
   readonly rate: number;
   readonly kinds: readonly FaultKind[];
-  readonly ticks: 'all' | 'refresh' | 'none';
+  /** Which backstops there are: the 30-second refresh always, the ten-minute sweeps or not (then events alone must do). */
+  readonly ticks: 'all' | 'refresh';
+  /** Kills the function that comes to the n-th await of all functions after that time. 0 only counts. */
+  readonly crash?: { readonly afterMs: number; readonly atAwait: number };
+  /** How long it takes until nothing happens any more. */
+  readonly quietMs?: number;
 }
 
 /** What came of a run. */
@@ -34,6 +39,8 @@ export interface Result {
   readonly invocations: number;
   readonly deadLetters: number;
   readonly cutShort: number;
+  /** Awaits of functions that were counted for {@link Plan.crash}. */
+  readonly awaits: number;
   readonly log: readonly string[];
 }
 
@@ -55,7 +62,7 @@ export function planOf(seed: number): Plan {
     pauseMs: random.pick([300, 3_000, 12_000]),
   });
   const kinds = random.chance(0.3) ? allFaults : allFaults.filter(() => random.chance(0.6));
-  return { seed, history, rate: random.pick(RATES), kinds, ticks: random.pick(['all', 'refresh', 'none', 'none']) };
+  return { seed, history, rate: random.pick(RATES), kinds, ticks: random.pick(['all', 'refresh', 'refresh']) };
 }
 
 function episodesOf(random: Random, until: number): Episode[] {
@@ -83,13 +90,14 @@ export async function run(plan: Plan, options: { readonly verbose?: boolean } = 
   for (const name of [...network.clusters.keys()]) network.routes.set(`${name}.test`, { cluster: name, valid: true });
   const log: string[] = [];
   const monitor = new Monitor(network, CONSUMERS);
-  const counts = { reconciles: 0 };
+  const counts = { reconciles: 0, awaits: 0 };
   const parts: Parts = {
     time,
     faults,
     network,
     random: random.fork('cell'),
     queues: new VirtualQueues(time, faults),
+    crashes: crashOf(plan, time, counts),
     log(message, fields) {
       if (message === 'work settled' || message === 'work failed') counts.reconciles += 1;
       monitor.said(message, fields);
@@ -97,7 +105,11 @@ export async function run(plan: Plan, options: { readonly verbose?: boolean } = 
     },
   };
   const person = personOf(network);
-  const done = setUp(network, person, CONSUMERS.map(({ name }) => name));
+  const done = setUp(
+    network,
+    person,
+    CONSUMERS.map(({ name }) => name),
+  );
   await time.runUntil(1_000);
   await done;
   const cell = new Cell(parts, CONSUMERS);
@@ -116,7 +128,17 @@ export async function run(plan: Plan, options: { readonly verbose?: boolean } = 
     invocations: cell.invocations,
     deadLetters: parts.queues.dead.length,
     cutShort: cell.cutShort.size,
+    awaits: counts.awaits,
     log,
+  };
+}
+
+function crashOf({ crash }: Plan, time: VirtualTime, counts: { awaits: number }): (() => boolean) | undefined {
+  if (crash === undefined) return undefined;
+  return () => {
+    if (time.elapsed() < crash.afterMs) return false;
+    counts.awaits += 1;
+    return counts.awaits === crash.atAwait;
   };
 }
 
@@ -144,10 +166,15 @@ async function live(life: Life): Promise<string[]> {
   const provider = network.clusters.get('provider');
   if (provider !== undefined) provider.away = false;
   if (life.options.verbose === true) life.log.push(`${Math.round(time.elapsed())} ### faults stop`);
-  await time.runUntil(end + QUIET_MS);
-  await time.runUntil(end + QUIET_MS + 120_000, () => !cell.busy);
+  const quiet = end + (plan.quietMs ?? QUIET_MS);
+  await time.runUntil(quiet);
+  await time.runUntil(quiet + 120_000, () => !cell.busy);
   cell.stopped = true;
-  const found = [...monitor.violations, ...whatIsWrong(network, CONSUMERS, monitor, cell.cutShort), ...deadLetterProblems(parts)];
+  const found = [
+    ...monitor.violations,
+    ...whatIsWrong(network, CONSUMERS, monitor, cell.cutShort),
+    ...deadLetterProblems(parts),
+  ];
   return found.length > 0 ? found : [...(await secondLook(life)), ...monitor.violations];
 }
 
@@ -176,7 +203,7 @@ function scheduleMischief({ parts, end, cell }: Life): void {
 }
 
 /** Lines 5 and 6: one more reconcile of every key, in a process that remembers nothing, writes nothing. */
-async function secondLook({ parts, monitor, end }: Life): Promise<string[]> {
+async function secondLook({ parts, monitor }: Life): Promise<string[]> {
   const process = startProcess(parts, 'second-look');
   const sent = { send: () => Promise.resolve() };
   const app = composeFor(parts, process, { registry: registryOf(CONSUMERS), queues: sent });
@@ -184,17 +211,28 @@ async function secondLook({ parts, monitor, end }: Life): Promise<string[]> {
   const looking = lookAgain(app, parts);
   let looked = false;
   const settled = looking.finally(() => (looked = true));
-  await parts.time.runUntil(end + QUIET_MS + 600_000, () => looked);
+  await parts.time.runUntil(parts.time.elapsed() + 600_000, () => looked);
   await settled;
   await app.close();
-  const writes = monitor.watched.filter((line) => line.startsWith(process.name) && !/ (coordination\.k8s\.io\/leases|\/events) /.test(line));
+  const writes = monitor.watched.filter(
+    (line) => line.startsWith(process.name) && !/ (coordination\.k8s\.io\/leases|\/events) /.test(line),
+  );
   return writes.map((line) => `a second reconcile wrote: ${line}`);
 }
 
 async function lookAgain(app: App, parts: Parts): Promise<void> {
   for (const request of everyKey(parts)) {
     const { queue, message } = reconcileMessage(request, 'second look');
-    const held = { id: 'look', body: message.body, group: message.group, sentAt: Math.floor(parts.time.now()), visibleAt: 0, receives: 1, firstReceivedAt: undefined, inFlight: true };
+    const held = {
+      id: 'look',
+      body: message.body,
+      group: message.group,
+      sentAt: Math.floor(parts.time.now()),
+      visibleAt: 0,
+      receives: 1,
+      firstReceivedAt: undefined,
+      inFlight: true,
+    };
     const handler = queue === 'instances' ? app.handlers.instances : app.handlers.control;
     await handler(eventOf([held]), { getRemainingTimeInMillis: () => 30_000 });
   }
@@ -204,11 +242,26 @@ function everyKey({ network }: Parts): ReconcileRequest[] {
   return CONSUMERS.flatMap(({ name, uid }) => {
     const cluster = network.clusters.get(name);
     if (cluster === undefined) return [];
-    const connections = objectsOf(cluster, 'core.kbind.io', 'connections').map(({ metadata }) => reconcileRequest(uid, 'connection', metadata));
-    const bindings = bindingsOf(cluster).map((binding) => reconcileRequest(uid, binding.kind === 'ClusterBinding' ? 'clusterbinding' : 'binding', binding.metadata));
-    const crds = (Object.keys(apis) as ApiName[]).filter((api) => objectsOf(cluster, 'apiextensions.k8s.io', 'customresourcedefinitions').some(({ metadata }) => metadata.name === api));
-    const instances = crds.flatMap((api) => instancesOf(cluster, api).map(({ metadata }) => reconcileRequest(uid, 'instance', metadata, { api })));
-    return [...connections, ...bindings, ...crds.map((api) => reconcileRequest(uid, 'crd', { name: api })), ...instances];
+    const connections = objectsOf(cluster, 'core.kbind.io', 'connections').map(({ metadata }) =>
+      reconcileRequest(uid, 'connection', metadata),
+    );
+    const bindings = bindingsOf(cluster).map((binding) =>
+      reconcileRequest(uid, binding.kind === 'ClusterBinding' ? 'clusterbinding' : 'binding', binding.metadata),
+    );
+    const crds = (Object.keys(apis) as ApiName[]).filter((api) =>
+      objectsOf(cluster, 'apiextensions.k8s.io', 'customresourcedefinitions').some(
+        ({ metadata }) => metadata.name === api,
+      ),
+    );
+    const instances = crds.flatMap((api) =>
+      instancesOf(cluster, api).map(({ metadata }) => reconcileRequest(uid, 'instance', metadata, { api })),
+    );
+    return [
+      ...connections,
+      ...bindings,
+      ...crds.map((api) => reconcileRequest(uid, 'crd', { name: api })),
+      ...instances,
+    ];
   });
 }
 

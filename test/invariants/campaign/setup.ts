@@ -5,9 +5,21 @@ import type { KubeClient, SentObject } from '../../../lib/kube/types.ts';
 import { resources, type KubeObject, type ResourceRef } from '../../../lib/model/api.ts';
 import type { Actor, Network } from '../../support/faults/network.ts';
 
-export const widgets: ResourceRef = { group: 'example.org', version: 'v1', resource: 'widgets', kind: 'Widget', namespaced: true };
+export const widgets: ResourceRef = {
+  group: 'example.org',
+  version: 'v1',
+  resource: 'widgets',
+  kind: 'Widget',
+  namespaced: true,
+};
 /** Cluster-scoped, and without a status subresource. */
-export const gizmos: ResourceRef = { group: 'example.org', version: 'v1', resource: 'gizmos', kind: 'Gizmo', namespaced: false };
+export const gizmos: ResourceRef = {
+  group: 'example.org',
+  version: 'v1',
+  resource: 'gizmos',
+  kind: 'Gizmo',
+  namespaced: false,
+};
 export const apis = { 'widgets.example.org': widgets, 'gizmos.example.org': gizmos } as const;
 export type ApiName = keyof typeof apis;
 
@@ -16,17 +28,30 @@ export const CONNECTION = 'provider';
 export const SECRET = { namespace: 'default', name: 'kubeconfig' } as const;
 
 const crdFolder = join(import.meta.dirname, '..', '..', '..', 'infra', 'crds');
-const kbindCrds = readdirSync(crdFolder).map((file) => parse(readFileSync(join(crdFolder, file), 'utf8')) as SentObject);
+const kbindCrds = readdirSync(crdFolder).map(
+  (file) => parse(readFileSync(join(crdFolder, file), 'utf8')) as SentObject,
+);
 
 function crdOf(ref: ResourceRef, status: boolean): SentObject {
   const free = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
   const schema = { openAPIV3Schema: { type: 'object', properties: { spec: free, status: free } } };
-  const version = { name: 'v1', served: true, storage: true, schema, ...(status ? { subresources: { status: {} } } : {}) };
+  const version = {
+    name: 'v1',
+    served: true,
+    storage: true,
+    schema,
+    ...(status ? { subresources: { status: {} } } : {}),
+  };
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
     metadata: { name: `${ref.resource}.${ref.group}`, labels: { 'core.kbind.io/exported': 'true' } },
-    spec: { group: ref.group, scope: ref.namespaced ? 'Namespaced' : 'Cluster', names: { plural: ref.resource, kind: ref.kind }, versions: [version] },
+    spec: {
+      group: ref.group,
+      scope: ref.namespaced ? 'Namespaced' : 'Cluster',
+      names: { plural: ref.resource, kind: ref.kind },
+      versions: [version],
+    },
   };
 }
 
@@ -54,7 +79,14 @@ export interface Person {
 
 /** Somebody with kubectl on every cluster, whom no fault touches. */
 export function personOf(network: Network): Person {
-  const actor: Actor = { name: 'person', product: false, clock: network.time.clock(), alive: true, awaits: 0, diesAt: undefined };
+  const actor: Actor = {
+    name: 'person',
+    product: false,
+    clock: network.time.clock(),
+    alive: true,
+    awaits: 0,
+    diesAt: undefined,
+  };
   const clients = new Map<string, KubeClient>();
   return {
     actor,
@@ -67,16 +99,28 @@ export function personOf(network: Network): Person {
 }
 
 export function connectionObject(autoBind = false): SentObject {
-  return { apiVersion: 'core.kbind.io/v1alpha1', kind: 'Connection', metadata: { name: CONNECTION }, spec: { kubeconfigSecretRef: { ...SECRET }, autoBind } };
+  return {
+    apiVersion: 'core.kbind.io/v1alpha1',
+    kind: 'Connection',
+    metadata: { name: CONNECTION },
+    spec: { kubeconfigSecretRef: { ...SECRET }, autoBind },
+  };
 }
 
-export function bindingObject(kind: 'ClusterBinding' | 'Binding', options: { namespace?: string; apis: readonly string[]; adopt: boolean }): SentObject {
+export function bindingObject(
+  kind: 'ClusterBinding' | 'Binding',
+  options: { namespace?: string; apis: readonly string[]; adopt: boolean },
+): SentObject {
   const { namespace, adopt } = options;
   return {
     apiVersion: 'core.kbind.io/v1alpha1',
     kind,
     metadata: { name: 'binding', ...(namespace === undefined ? {} : { namespace }) },
-    spec: { connectionRef: { name: CONNECTION }, apis: options.apis.map((name) => ({ name })), conflictPolicy: adopt ? 'Adopt' : 'Fail' },
+    spec: {
+      connectionRef: { name: CONNECTION },
+      apis: options.apis.map((name) => ({ name })),
+      conflictPolicy: adopt ? 'Adopt' : 'Fail',
+    },
   };
 }
 
@@ -88,7 +132,8 @@ export async function setUp(network: Network, person: Person, consumers: readonl
   for (const name of consumers) {
     const client = person.client(`${name}.test`);
     for (const crd of kbindCrds) await client.create(resources.crds, crd);
-    for (const namespace of NAMESPACES) await client.create(resources.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+    for (const namespace of NAMESPACES)
+      await client.create(resources.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
     network.routes.set(`${name}-0.provider.test`, { cluster: 'provider', valid: true });
     const data = { kubeconfig: base64(kubeconfigFor(`${name}-0.provider.test`)) };
     await client.create(resources.secrets, { apiVersion: 'v1', kind: 'Secret', metadata: { ...SECRET }, data });

@@ -123,7 +123,8 @@ export class StreamBody {
   #heard(): void {
     this.#cancelIdle?.();
     const { idleMs } = this.#options;
-    if (idleMs > 0) this.#cancelIdle = this.#time.after(idleMs, () => this.#fail(networkFailure('UND_ERR_BODY_TIMEOUT')));
+    if (idleMs > 0)
+      this.#cancelIdle = this.#time.after(idleMs, () => this.#fail(networkFailure('UND_ERR_BODY_TIMEOUT')));
   }
 
   #fail(error: Error): void {

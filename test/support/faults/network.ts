@@ -30,6 +30,8 @@ export interface Actor {
   awaits: number;
   diesAt: number | undefined;
   onDeath?: (() => void) | undefined;
+  /** Asked at each await: true makes it die there. */
+  crashes?: (() => boolean) | undefined;
 }
 
 /** Never resolves: what a process waits for that is no more. */
@@ -39,7 +41,8 @@ const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
 export function passAwait(actor: Actor): boolean {
   if (!actor.alive) return false;
   actor.awaits += 1;
-  if (actor.diesAt === undefined || actor.awaits < actor.diesAt) return true;
+  const dies = actor.crashes?.() === true || (actor.diesAt !== undefined && actor.awaits >= actor.diesAt);
+  if (!dies) return true;
   actor.alive = false;
   actor.onDeath?.();
   return false;
@@ -91,8 +94,21 @@ export class Network {
     const stop = startControllers(world);
     for (const resource of builtinResources()) world.registry.register(resource);
     for (const namespace of FIRST_NAMESPACES) {
-      const metadata = { name: namespace, uid: namespace === 'kube-system' ? uid : `${uid}-${namespace}`, creationTimestamp: now().toISOString() };
-      world.store.put({ group: '', plural: 'namespaces' }, { apiVersion: 'v1', kind: 'Namespace', metadata, spec: { finalizers: ['kubernetes'] }, status: { phase: 'Active' } });
+      const metadata = {
+        name: namespace,
+        uid: namespace === 'kube-system' ? uid : `${uid}-${namespace}`,
+        creationTimestamp: now().toISOString(),
+      };
+      world.store.put(
+        { group: '', plural: 'namespaces' },
+        {
+          apiVersion: 'v1',
+          kind: 'Namespace',
+          metadata,
+          spec: { finalizers: ['kubernetes'] },
+          status: { phase: 'Active' },
+        },
+      );
     }
     const server = new ApiServer({
       world,
@@ -114,7 +130,10 @@ export class Network {
   /** A client for a host as one actor uses it. */
   client(host: string, actor: Actor, side: 'consumer' | 'provider'): KubeClient {
     actors.set(actor.name, actor);
-    const dispatcher = { request: (options: Dispatcher.RequestOptions) => this.#request(host, actor, options), compose: () => dispatcher } as unknown as Dispatcher;
+    const dispatcher = {
+      request: (options: Dispatcher.RequestOptions) => this.#request(host, actor, options),
+      compose: () => dispatcher,
+    } as unknown as Dispatcher;
     const transport = { host, base: '', requests: dispatcher, streams: dispatcher, close: () => Promise.resolve() };
     const options = { clock: actor.clock, side, random: () => this.#random.next() };
     const exchange = new Exchange({ server: `https://${host}` }, transport, options);
@@ -143,12 +162,12 @@ export class Network {
     aborted.catch(() => undefined);
     const work = this.#exchange({ host, actor, options, isWatch, fault });
     work.catch(() => undefined);
-    const answer = await Promise.race(person ? [work] : [work, aborted, ...(fault === 'slow' ? [headersTimeout(time)] : [])]).catch(
-      (error: unknown) => {
-        if (!passAwait(actor)) return never<Dispatcher.ResponseData>();
-        throw error;
-      },
-    );
+    const answer = await Promise.race(
+      person ? [work] : [work, aborted, ...(fault === 'slow' ? [headersTimeout(time)] : [])],
+    ).catch((error: unknown) => {
+      if (!passAwait(actor)) return never<Dispatcher.ResponseData>();
+      throw error;
+    });
     return passAwait(actor) ? answer : never();
   }
 
@@ -224,19 +243,38 @@ export class Network {
     }
   }
 
-  #act(cluster: TestCluster, actor: Actor, call: { options: Dispatcher.RequestOptions; isWatch: boolean }): Promise<Dispatcher.ResponseData> {
+  #act(
+    cluster: TestCluster,
+    actor: Actor,
+    call: { options: Dispatcher.RequestOptions; isWatch: boolean },
+  ): Promise<Dispatcher.ResponseData> {
     const { options, isWatch } = call;
     const request = fakeRequest(options, actor);
     return new Promise((resolve, reject) => {
-      const stream = isWatch ? new StreamBody(this.time, this.faults, { actor, idleMs: options.bodyTimeout ?? 0, signal: options.signal as AbortSignal }) : undefined;
+      const stream = isWatch
+        ? new StreamBody(this.time, this.faults, {
+            actor,
+            idleMs: options.bodyTimeout ?? 0,
+            signal: options.signal as AbortSignal,
+          })
+        : undefined;
       const response = fakeResponse({
         stream,
         open: (code, headers) => {
-          if (stream !== undefined && code === 200) resolve({ statusCode: code, headers: dated(cluster, headers), body: stream } as unknown as Dispatcher.ResponseData);
+          if (stream !== undefined && code === 200)
+            resolve({
+              statusCode: code,
+              headers: dated(cluster, headers),
+              body: stream,
+            } as unknown as Dispatcher.ResponseData);
         },
         end: (code, headers, body) => {
           const shown = this.#staleOr(options, body);
-          resolve({ statusCode: code, headers: dated(cluster, headers), body: new Body(shown) } as unknown as Dispatcher.ResponseData);
+          resolve({
+            statusCode: code,
+            headers: dated(cluster, headers),
+            body: new Body(shown),
+          } as unknown as Dispatcher.ResponseData);
         },
       });
       stream?.onClose(() => response.closed());
@@ -276,15 +314,30 @@ const authenticate = (request: IncomingMessage) => ({
 const pass = (time: VirtualTime, ms: number): Promise<void> => new Promise((resolve) => void time.after(ms, resolve));
 
 const headersTimeout = (time: VirtualTime): Promise<never> =>
-  new Promise((_, reject) => void time.after(HEADERS_TIMEOUT_MS, () => reject(networkFailure('UND_ERR_HEADERS_TIMEOUT'))));
+  new Promise(
+    (_, reject) => void time.after(HEADERS_TIMEOUT_MS, () => reject(networkFailure('UND_ERR_HEADERS_TIMEOUT'))),
+  );
 
 const dated = (cluster: TestCluster, headers: Record<string, string>): Record<string, string> => ({
   ...headers,
   date: cluster.world.now().toUTCString(),
 });
 
-function status(time: VirtualTime, code: number, reason: string, extra: Record<string, string> = {}): Dispatcher.ResponseData {
-  const body = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message: `injected ${reason}`, reason, code };
+function status(
+  time: VirtualTime,
+  code: number,
+  reason: string,
+  extra: Record<string, string> = {},
+): Dispatcher.ResponseData {
+  const body = {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message: `injected ${reason}`,
+    reason,
+    code,
+  };
   return text(time, code, JSON.stringify(body), 'application/json', extra);
 }
 

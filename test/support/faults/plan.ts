@@ -22,9 +22,24 @@ export const requestFaults = [
 /** What may go wrong with a watch that stands. */
 export const watchFaults = ['silent-watch', 'cut-watch'] as const;
 /** What may go wrong with the queues. */
-export const queueFaults = ['send-refused', 'send-partial', 'send-unanswered', 'duplicate', 'late', 'reordered'] as const;
+export const queueFaults = [
+  'send-refused',
+  'send-partial',
+  'send-unanswered',
+  'duplicate',
+  'late',
+  'reordered',
+] as const;
 /** What may go wrong with processes, and what lasts for a while. */
-export const otherFaults = ['killed', 'forwarder-killed', 'outage', 'other-cluster', 'expired-token', 'skewed-clock', 'compacted'] as const;
+export const otherFaults = [
+  'killed',
+  'forwarder-killed',
+  'outage',
+  'other-cluster',
+  'expired-token',
+  'skewed-clock',
+  'compacted',
+] as const;
 
 export type FaultKind =
   | (typeof requestFaults)[number]
@@ -51,7 +66,10 @@ export class Faults {
   readonly #until: number;
   episodes: readonly Episode[] = [];
 
-  constructor(random: Random, options: { rate: number; kinds: readonly FaultKind[]; time: VirtualTime; until: number }) {
+  constructor(
+    random: Random,
+    options: { rate: number; kinds: readonly FaultKind[]; time: VirtualTime; until: number },
+  ) {
     this.#random = random;
     this.#rate = options.rate;
     this.#time = options.time;
@@ -83,6 +101,8 @@ export class Faults {
   during(kind: Episode['kind'], cluster: string): boolean {
     if (!this.active || !this.kinds.has(kind)) return false;
     const now = this.#time.elapsed();
-    return this.episodes.some((each) => each.kind === kind && each.cluster === cluster && each.from <= now && now < each.to);
+    return this.episodes.some(
+      (each) => each.kind === kind && each.cluster === cluster && each.from <= now && now < each.to,
+    );
   }
 }

@@ -147,7 +147,9 @@ export function takeOverProcess(time: VirtualTime, random: Random): Disposable {
   const bytes = (size: number): Buffer => Buffer.from(Array.from({ length: size }, () => random.below(256)));
   const uuid = (): string => {
     const hex = bytes(16).toString('hex');
-    return [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`, hex.slice(20)].join('-');
+    return [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`, hex.slice(20)].join(
+      '-',
+    );
   };
   Object.assign(globalThis, { setTimeout: later, clearTimeout: clear, setInterval: repeat, clearInterval: clear });
   Object.assign(AbortSignal, {

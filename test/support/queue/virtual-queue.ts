@@ -34,7 +34,11 @@ export class VirtualQueue {
   #ids = 0;
   onMessage: () => void = () => undefined;
 
-  constructor(name: QueueName, time: VirtualTime, options: { fifo: boolean; visibilityMs: number; redrive: (held: Held) => void }) {
+  constructor(
+    name: QueueName,
+    time: VirtualTime,
+    options: { fifo: boolean; visibilityMs: number; redrive: (held: Held) => void },
+  ) {
     this.name = name;
     this.fifo = options.fifo;
     this.#time = time;
@@ -45,7 +49,8 @@ export class VirtualQueue {
   put(message: QueueMessage, lateMs = 0): void {
     const now = this.#time.now();
     if (this.fifo) {
-      if (message.group === undefined || message.deduplicationId === undefined) throw new Error('a FIFO message needs a group and an id');
+      if (message.group === undefined || message.deduplicationId === undefined)
+        throw new Error('a FIFO message needs a group and an id');
       const id = `${message.group}|${message.deduplicationId}`;
       const seen = this.#seen.get(id);
       if (seen !== undefined && now - seen < DEDUPLICATION_MS) return;
@@ -53,7 +58,16 @@ export class VirtualQueue {
     }
     this.#ids += 1;
     const delay = (message.delaySeconds ?? 0) * 1000 + lateMs;
-    const held: Held = { id: `${this.name}-${this.#ids}`, body: message.body, group: message.group, sentAt: Math.floor(now), visibleAt: now + delay, receives: 0, firstReceivedAt: undefined, inFlight: false };
+    const held: Held = {
+      id: `${this.name}-${this.#ids}`,
+      body: message.body,
+      group: message.group,
+      sentAt: Math.floor(now),
+      visibleAt: now + delay,
+      receives: 0,
+      firstReceivedAt: undefined,
+      inFlight: false,
+    };
     this.held.push(held);
     this.#time.after(delay, () => this.onMessage());
   }
@@ -117,8 +131,16 @@ export class VirtualQueues {
   constructor(time: VirtualTime, faults: Faults) {
     this.#faults = faults;
     const redrive = (from: string) => (held: Held) => void this.dead.push({ from, body: held.body });
-    this.control = new VirtualQueue('control', time, { fifo: true, visibilityMs: 180_000, redrive: redrive('redrive') });
-    this.instances = new VirtualQueue('instances', time, { fifo: true, visibilityMs: 180_000, redrive: redrive('redrive') });
+    this.control = new VirtualQueue('control', time, {
+      fifo: true,
+      visibilityMs: 180_000,
+      redrive: redrive('redrive'),
+    });
+    this.instances = new VirtualQueue('instances', time, {
+      fifo: true,
+      visibilityMs: 180_000,
+      redrive: redrive('redrive'),
+    });
     this.work = new VirtualQueue('work', time, { fifo: false, visibilityMs: 360_000, redrive: redrive('work-dead') });
   }
 
@@ -163,24 +185,22 @@ export class VirtualQueues {
 /** The event by which a batch reaches a function. */
 export function eventOf(batch: readonly Held[]): SQSEvent {
   return {
-    Records: batch.map(
-      (held): SQSRecord => ({
-        messageId: held.id,
-        receiptHandle: held.id,
-        body: held.body,
-        attributes: {
-          ApproximateReceiveCount: String(held.receives),
-          SentTimestamp: String(held.sentAt),
-          SenderId: 'campaign',
-          ApproximateFirstReceiveTimestamp: String(held.firstReceivedAt ?? held.sentAt),
-          ...(held.group === undefined ? {} : { MessageGroupId: held.group }),
-        },
-        messageAttributes: {},
-        md5OfBody: '',
-        eventSource: 'aws:sqs',
-        eventSourceARN: 'arn:aws:sqs:eu-central-1:000000000000:queue',
-        awsRegion: 'eu-central-1',
-      }),
-    ),
+    Records: batch.map((held): SQSRecord => ({
+      messageId: held.id,
+      receiptHandle: held.id,
+      body: held.body,
+      attributes: {
+        ApproximateReceiveCount: String(held.receives),
+        SentTimestamp: String(held.sentAt),
+        SenderId: 'campaign',
+        ApproximateFirstReceiveTimestamp: String(held.firstReceivedAt ?? held.sentAt),
+        ...(held.group === undefined ? {} : { MessageGroupId: held.group }),
+      },
+      messageAttributes: {},
+      md5OfBody: '',
+      eventSource: 'aws:sqs',
+      eventSourceARN: 'arn:aws:sqs:eu-central-1:000000000000:queue',
+      awsRegion: 'eu-central-1',
+    })),
   };
 }
