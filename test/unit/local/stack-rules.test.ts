@@ -47,7 +47,7 @@ describe.each(mappings)('the queue of $name', ({ declared, mapping, queue: sourc
     const resources = (yaml('serverless.yml')['resources'] ?? []) as readonly { extensions?: object }[];
     const extensions = resources.find((part) => part.extensions !== undefined)?.extensions;
     const logicalId = `${declared.name.charAt(0).toUpperCase()}${declared.name.slice(1)}LambdaFunction`;
-    expect(extensions).toHaveProperty(logicalId, { Properties: { RecursiveLoop: 'Allow' } });
+    expect(extensions).toMatchObject({ [logicalId]: { Properties: { RecursiveLoop: 'Allow' } } });
   });
 });
 
@@ -117,7 +117,9 @@ describe('roles', () => {
   });
 
   it('let replay read the dead only', () => {
-    const read = statements.filter(({ role, Action }) => role === 'ReplayRole' && Action.includes('sqs:ReceiveMessage'));
+    const read = statements.filter(
+      ({ role, Action }) => role === 'ReplayRole' && Action.includes('sqs:ReceiveMessage'),
+    );
     expect(read.map(({ Resource }) => Resource)).toEqual([
       [{ 'Fn::GetAtt': ['DeadLettersQueue', 'Arn'] }, { 'Fn::GetAtt': ['WorkDeadQueue', 'Arn'] }],
     ]);
