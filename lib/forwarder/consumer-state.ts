@@ -1,19 +1,21 @@
 import { keyOf, keyText, type KubeObject, type MetaObject, type ObjectKey } from '../model/api.ts';
 import { findCondition } from '../model/conditions.ts';
-import { parseConnection } from '../model/kinds.ts';
+import { parseConnection, type AnyBinding } from '../model/kinds.ts';
 import type { Logger } from '../model/log.ts';
 import { CONFLICT_MARKER, TRUE } from '../model/markers.ts';
 import { watchPlanOf } from '../model/watch-plan.ts';
 import type { ConnectionView, ConsumerView, CrdView } from './plan-set.ts';
+import { bindingView, type BindingView } from './related-watches.ts';
 
 /**
- * What the forwarder remembers of the consumer: a line per Connection and managed CRD, and the keys of conflicting
- * instances. Nothing else: its memory does not grow with the objects that it watches.
+ * What the forwarder remembers of the consumer: a line per Connection and managed CRD, what bindings select of related
+ * resources, and the keys of conflicting instances. Nothing else: its memory does not grow with the objects that it watches.
  */
 export class ConsumerState implements ConsumerView {
   readonly clusterUid: string;
   readonly connections = new Map<string, ConnectionView>();
   readonly crds = new Map<string, CrdView>();
+  readonly relatedBindings = new Map<string, BindingView>();
   connectionsKnown = false;
   readonly #conflicts = new Map<string, Map<string, ObjectKey>>();
   readonly #log: Logger;
@@ -50,6 +52,21 @@ export class ConsumerState implements ConsumerView {
 
   setCrd(object: MetaObject): void {
     this.crds.set(object.metadata.name, { uid: object.metadata.uid, plan: watchPlanOf(object) });
+  }
+
+  /** Takes a complete list of one kind of bindings for the truth. */
+  replaceBindings(kind: AnyBinding['kind'], objects: readonly KubeObject[]): void {
+    for (const id of this.relatedBindings.keys()) if (id.startsWith(`${kind} `)) this.relatedBindings.delete(id);
+    for (const object of objects) this.noteBinding(kind, object, false);
+  }
+
+  /** Notes what a binding selects. Answers with whether that may have changed what is to be watched. */
+  noteBinding(kind: AnyBinding['kind'], object: KubeObject, deleted: boolean): boolean {
+    const id = `${kind} ${keyText(keyOf(object))}`;
+    const view = deleted ? undefined : bindingView(object, kind);
+    if (view === undefined) return this.relatedBindings.delete(id);
+    this.relatedBindings.set(id, view);
+    return true;
   }
 
   /** Names of the Connections whose kubeconfig is in this Secret. */

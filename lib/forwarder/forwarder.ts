@@ -10,6 +10,7 @@ import { createForwarderMetrics, type ForwarderMetrics } from './metrics.ts';
 import { Outbox } from './outbox.ts';
 import { diffWatches, staticWatches, wantedWatches, type WantedWatch } from './plan-set.ts';
 import { ConfirmedClient, ProviderPool, type OpenProvider, type ReadIdentity } from './provider-pool.ts';
+import { relatedWatches, type RelatedWatch } from './related-watches.ts';
 import { forwarderQueues, type Sink } from './sink.ts';
 import { watchTask, type SourceContext } from './sources.ts';
 import { SweepsOwed, type SweptSide } from './sweep-owed.ts';
@@ -73,6 +74,8 @@ class RunningForwarder implements Forwarder {
   readonly #running = new Map<string, Running>();
   readonly #stopping = new Set<Promise<void>>();
   readonly #abort = new AbortController();
+  /** Which bindings the watches of related resources stand for. */
+  #related: ReadonlyMap<string, RelatedWatch> = new Map();
   #heartbeats: Promise<void> = Promise.resolve();
 
   constructor(options: ForwarderOptions) {
@@ -129,6 +132,7 @@ class RunningForwarder implements Forwarder {
         cluster: state.clusterUid,
         connectionsOf: (secret) => state.connectionsOf(secret),
         conflicts: (api, key) => state.conflicts(api, key),
+        relatedBindings: (watch) => this.#related.get(watch)?.bindings ?? [],
         toConsumer: this.#options.toConsumer ?? ((_api, key) => key),
       },
       put: (message) => this.#outbox.put(message),
@@ -141,7 +145,9 @@ class RunningForwarder implements Forwarder {
   #reconcileWatches(): void {
     if (this.#abort.signal.aborted) return;
     this.#providers.retain(this.#state.connections);
+    this.#related = relatedWatches(this.#state);
     const wanted = wantedWatches(this.#state);
+    for (const { watch } of this.#related.values()) wanted.set(watch.id, watch);
     const { start, stop, rebuild } = diffWatches(fingerprints(this.#running), wanted);
     for (const id of stop) {
       this.#stopWatch(id);

@@ -2,6 +2,7 @@ import { keyOf, type MetaObject, type ObjectKey } from '../model/api.ts';
 import { reconcileRequest, type ReconcileRequest } from '../model/request.ts';
 import { changeOf } from '../queue/ids.ts';
 import type { WatchSource } from './plan-set.ts';
+import type { BindingView } from './related-watches.ts';
 import type { Outgoing } from './sink.ts';
 
 /** What the mapping may look at besides the event. */
@@ -11,6 +12,8 @@ export interface MappingContext {
   connectionsOf(secret: ObjectKey): readonly string[];
   /** Whether this consumer object carries the conflict label, as far as its watch has shown. */
   conflicts(api: string, key: ObjectKey): boolean;
+  /** Bindings that a watch of related resources stands for. */
+  relatedBindings(watch: string): readonly Pick<BindingView, 'controller' | 'key'>[];
   /** Provider key to consumer key (spec §7: a compile-time seam, identity by default). */
   toConsumer(api: string, key: ObjectKey): ObjectKey;
 }
@@ -40,6 +43,9 @@ const table: { readonly [Type in WatchSource['type']]: Mapping<Type> } = {
   copies: ({ api }, key, context) => [
     reconcileRequest(context.cluster, 'instance', context.toConsumer(api, key), { api }),
   ],
+  // Source and copy alike: the binding looks at both sides itself.
+  related: ({ watch }, _key, context) =>
+    context.relatedBindings(watch).map(({ controller, key }) => reconcileRequest(context.cluster, controller, key)),
   foreign: ({ api }, key, context) => {
     const consumer = context.toConsumer(api, key);
     return context.conflicts(api, consumer) ? [reconcileRequest(context.cluster, 'instance', consumer, { api })] : [];

@@ -39,7 +39,9 @@ export type WatchSource =
   | { readonly type: 'exports'; readonly connection: string }
   | { readonly type: 'instances'; readonly api: string }
   | { readonly type: 'copies'; readonly api: string; readonly connection: string }
-  | { readonly type: 'foreign'; readonly api: string; readonly connection: string };
+  | { readonly type: 'foreign'; readonly api: string; readonly connection: string }
+  /** Secrets or ConfigMaps that bindings select, or our copies of them; on the consumer without `connection`. */
+  | { readonly type: 'related'; readonly watch: string; readonly copies: boolean; readonly connection?: string };
 
 /** One watch that should stand. */
 export interface WantedWatch {
@@ -58,7 +60,7 @@ const exportedCrds = `${EXPORTED_LABEL}=${TRUE}`;
 /** Selects the consumer objects that are in conflict. */
 export const conflictingObjects = `${CONFLICT_MARKER}=${TRUE}`;
 
-/** Every watch that should stand, by id. Pure. */
+/** Every watch that should stand, by id; those of related resources aside (related-watches.ts). Pure. */
 export function wantedWatches(view: ConsumerView): Map<string, WantedWatch> {
   const wanted = [
     ...staticWatches(),

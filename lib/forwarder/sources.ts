@@ -1,5 +1,6 @@
 import type { KubeObject, MetaObject } from '../model/api.ts';
 import { KbindError } from '../model/errors.ts';
+import type { AnyBinding } from '../model/kinds.ts';
 import type { KubeClient } from '../kube/types.ts';
 import type { ConsumerState } from './consumer-state.ts';
 import { messagesFor, outgoing, requestsFor, type MappingContext } from './mapping.ts';
@@ -23,6 +24,8 @@ export interface SourceContext {
 
 type Source<Type extends WatchSource['type']> = Extract<WatchSource, { readonly type: Type }>;
 
+const WATCHED_WHOLE: ReadonlySet<WatchSource['type']> = new Set(['connections', 'clusterbindings', 'bindings']);
+
 /** What differs between sources. */
 interface Behaviour {
   list(client: KubeClient, signal: AbortSignal): Promise<string>;
@@ -43,8 +46,8 @@ export function watchTask(wanted: WantedWatch, context: SourceContext): WatchTas
     namespace,
     labelSelector,
     fieldSelector,
-    // A Connection's spec and status say what to watch; of everything else the key is enough.
-    metadataOnly: source.type !== 'connections',
+    // The specs of Connections and bindings say what to watch; of everything else the key is enough.
+    metadataOnly: !WATCHED_WHOLE.has(source.type),
     client: () => (provider === undefined ? context.consumer.confirm() : providerClient(provider, context)),
     list: (client, signal) => behaviour.list(client, signal),
     stands: (standing) => behaviour.stands?.(standing),
@@ -76,6 +79,12 @@ function behaviourOf(wanted: WantedWatch, context: SourceContext): Behaviour {
       return copies(wanted, source, context);
     case 'foreign':
       return foreign(wanted, source, context);
+    case 'related':
+      return related(wanted, source, context);
+    case 'clusterbindings':
+      return bindings(wanted, 'ClusterBinding', context);
+    case 'bindings':
+      return bindings(wanted, 'Binding', context);
     default:
       return controlPlane(wanted, context);
   }
@@ -117,6 +126,46 @@ function connections(wanted: WantedWatch, context: SourceContext): Behaviour {
       else state.setConnection(object as KubeObject);
       forward(wanted, object, context);
       context.changed();
+    },
+  };
+}
+
+/** Bindings say which Secrets and ConfigMaps are watched. */
+function bindings(wanted: WantedWatch, kind: AnyBinding['kind'], context: SourceContext): Behaviour {
+  const { state } = context;
+  return {
+    async list(client, signal) {
+      const page = await client.listAll(wanted.ref, { signal });
+      if (signal.aborted) return page.resourceVersion;
+      state.replaceBindings(kind, page.items);
+      for (const object of page.items) forward(wanted, object, context);
+      context.changed();
+      return page.resourceVersion;
+    },
+    event({ type, object }) {
+      const changed = state.noteBinding(kind, object as KubeObject, type === 'DELETED');
+      forward(wanted, object, context);
+      if (changed) context.changed();
+    },
+  };
+}
+
+/**
+ * Selected Secrets and ConfigMaps, and our copies of them: their bindings look at both sides. After a gap each of these looks
+ * once. A copy that appears was made by such a look.
+ */
+function related(wanted: WantedWatch, { copies }: Source<'related'>, context: SourceContext): Behaviour {
+  return {
+    list: startOf(wanted),
+    event({ type, object }) {
+      if (!copies || type !== 'ADDED') forward(wanted, object, context);
+    },
+    stands({ gap, resourceVersion, connects }) {
+      if (!gap) return;
+      const change = `related|${wanted.fingerprint}|${resourceVersion}|${connects}`;
+      for (const request of requestsFor(wanted.source, { name: '' }, context.mapping)) {
+        context.put(outgoing(request, change));
+      }
     },
   };
 }
@@ -195,9 +244,9 @@ function foreign(wanted: WantedWatch, { api }: Source<'foreign'>, context: Sourc
 }
 
 const startOf =
-  ({ ref }: WantedWatch) =>
+  ({ ref, namespace }: WantedWatch) =>
   async (client: KubeClient, signal: AbortSignal): Promise<string> =>
-    (await client.listMetadata(ref, { limit: 1, signal })).resourceVersion;
+    (await client.listMetadata(ref, { namespace, limit: 1, signal })).resourceVersion;
 
 function forward({ source }: WantedWatch, object: MetaObject, context: SourceContext): void {
   for (const message of messagesFor(source, object, context.mapping)) context.put(message);

@@ -56,7 +56,10 @@ function entryOf({ resource, direction, selector }: RelatedResource, position: n
 }
 
 /** The entries of one route, in the binding's order. */
-export const entriesOf = ({ spec }: Pick<AnyBinding, 'spec'>, { direction, ref }: Route): RelatedEntry[] =>
+export const entriesOf = (
+  { spec }: { readonly spec: Pick<AnyBinding['spec'], 'relatedResources'> },
+  { direction, ref }: Route,
+): RelatedEntry[] =>
   spec.relatedResources.flatMap((entry, position) =>
     entry.direction === direction && entry.resource === ref.resource ? [entryOf(entry, position)] : [],
   );

@@ -136,14 +136,15 @@ const widgetCrd = (labels: Record<string, string>): SentObject => ({
   },
 });
 
-/** The documents of the RBAC manifest, with the test's user in place of the service account. */
-export async function rbacDocuments(): Promise<SentObject[]> {
-  const text = await readFile(join(infra, 'forwarder/rbac.yaml'), 'utf8');
+/** The documents of an RBAC manifest. */
+export async function rbacDocuments(file = 'rbac.yaml'): Promise<SentObject[]> {
+  const text = await readFile(join(infra, 'forwarder', file), 'utf8');
   return parseAllDocuments(text).map((document) => document.toJS() as SentObject);
 }
 
-async function applyRbac({ admin }: Cluster): Promise<void> {
-  for (const document of await rbacDocuments()) {
+/** Applies one, with the test's user in place of the service account. */
+export async function applyRbac({ admin }: Cluster, file?: string): Promise<void> {
+  for (const document of await rbacDocuments(file)) {
     if (document.kind === 'ServiceAccount') continue;
     const subjects = [{ kind: 'User', name: 'forwarder', apiGroup: 'rbac.authorization.k8s.io' }];
     await admin.create(rbacRef(document.kind), 'subjects' in document ? { ...document, subjects } : document);

@@ -6,6 +6,8 @@ const api = 'widgets.example.org';
 const context: MappingContext = {
   cluster: 'local-uid',
   connectionsOf: ({ namespace, name }) => (`${namespace}/${name}` === 'default/a' ? ['east', 'west'] : []),
+  relatedBindings: (watch) =>
+    watch === 'related|one' ? [{ controller: 'binding', key: { namespace: 'default', name: 'b' } }] : [],
   conflicts: (conflicting, { name }) => conflicting === api && name === 'a',
   toConsumer: (_api, { namespace, name }) => ({
     ...(namespace === undefined ? {} : { namespace }),
@@ -55,6 +57,12 @@ describe('event to keys', () => {
       { type: 'foreign', api, connection: 'east' },
       named('p-a', 'default'),
       [`instances instance ${api} default/a`],
+    ],
+    [
+      'a related Secret is the keys of the bindings that select it',
+      { type: 'related', watch: 'related|one', copies: false, connection: 'east' },
+      named('a', 'default'),
+      ['control binding default/b'],
     ],
     ['what is not ours is nothing elsewhere', { type: 'foreign', api, connection: 'east' }, named('b', 'default'), []],
   ];
