@@ -169,7 +169,10 @@ onEveryServer('CustomResourceDefinitions', (server, kind) => {
     const { code } = await server().api.post(CRDS_PATH, { ...base, metadata: { ...base.metadata, annotations } });
     expect(code).toBe(201);
     const body = await established('approveds.kbind.k8s.io');
-    expect(conditionOf(body, 'KubernetesAPIApprovalPolicyConformant')?.status).toBe('True');
+    const conformant = async () =>
+      conditionOf(await read('approveds.kbind.k8s.io'), 'KubernetesAPIApprovalPolicyConformant');
+    await until(async () => (await conformant())?.status === 'True');
+    expect(conditionOf(body, 'Established')?.status).toBe('True');
   });
 
   it('keeps group and scope', async () => {
