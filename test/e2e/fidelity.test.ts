@@ -64,7 +64,7 @@ describe('bytes arrive as they are, and nothing is done twice', () => {
     );
   });
 
-  test('a 253-character name and a 900 KB object make the round trip', async () => {
+  test('case 19: a 253-character name and a 900 KB object make the round trip', async () => {
     const long = `${'a'.repeat(61)}.${'b'.repeat(61)}.${'c'.repeat(61)}.${'d'.repeat(67)}`.slice(0, 253);
     await f0.consumer.make(widgets, at(long), { spec: { size: 's' } });
     await untilObject(f0.provider, widgets, at(long));
@@ -90,7 +90,7 @@ describe('bytes arrive as they are, and nothing is done twice', () => {
     }
   });
 
-  test('generateName: the copy has the concrete name', async () => {
+  test('case 19: generateName: the copy has the concrete name', async () => {
     const made = await f0.consumer.create(
       widgets,
       { apiVersion: 'example.org/v1', kind: 'Widget', metadata: { generateName: 'gen-' }, spec: { a: 1 } },

@@ -6,6 +6,7 @@ import {
   installCrd,
   makeBinding,
   makeConnection,
+  PRODUCT_USER,
   startF0,
   untilGone,
   untilObject,
@@ -176,7 +177,7 @@ describe('schemas', () => {
     expect(binding.metadata.ownerReferences?.length).toBeGreaterThan(0);
   });
 
-  test('no status subresource: the status travels through the main resource, and deletion still works', async () => {
+  test('case 20: no status subresource: the status travels through the main resource, and deletion still works', async () => {
     const plain = api('plains', 'Plain');
     await installCrd(f0.provider, crdFor(plain, { statusSubresource: false }));
     await makeBinding(f0.consumer, { name: 'plains', apis: ['plains.example.org'] });
@@ -191,6 +192,11 @@ describe('schemas', () => {
       key,
       (object) => (object.status as { phase?: string } | undefined)?.phase === 'Up',
     );
+    const source = await f0.consumer.get(plain, key);
+    expect(source.spec).toEqual({ a: 1 });
+    expect([source.metadata.labels, source.metadata.annotations]).toEqual([undefined, undefined]);
+    const about = (await f0.consumer.requestsOf(PRODUCT_USER)).filter(({ resource }) => resource === 'plains');
+    expect(about.filter(({ verb, status }) => verb !== 'get' && status === 404)).toEqual([]);
     await f0.consumer.delete(plain, key);
     await untilGone(f0.provider, plain, key);
     await untilGone(f0.consumer, plain, key);

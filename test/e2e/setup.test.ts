@@ -1,3 +1,6 @@
+import { existsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { resources, type KubeObject } from '../../lib/model/api.ts';
 import {
@@ -18,6 +21,9 @@ import { staysTrue, until } from '../support/e2e/until.ts';
 
 const specOf = (object: KubeObject | undefined): Record<string, unknown> =>
   (object?.spec ?? {}) as Record<string, unknown>;
+
+/** What a kubeconfig's command would leave, were it run. */
+const TOUCHED = join(tmpdir(), `kbind-exec-was-run-${process.pid}`);
 
 describe('setting up, in any order, and bad input', () => {
   let f0: F0;
@@ -90,33 +96,41 @@ describe('setting up, in any order, and bad input', () => {
   });
 
   test.each([
-    ['exec', 'users: [{name: u, user: {exec: {command: touch, apiVersion: client.authentication.k8s.io/v1}}}]', 'exec'],
+    [
+      'exec',
+      `users: [{name: u, user: {exec: {command: touch, args: ["${TOUCHED}"], apiVersion: client.authentication.k8s.io/v1}}}]`,
+      'exec',
+    ],
     ['a file path', 'users: [{name: u, user: {tokenFile: /var/run/secrets/token}}]', 'tokenFile'],
     ['an auth provider', 'users: [{name: u, user: {auth-provider: {name: gcp}}}]', 'auth-provider'],
-  ])('a kubeconfig with %s is refused with the name of the field', async (_what, users, field) => {
-    const name = `bad-${field.toLowerCase()}`;
-    const kubeconfig = [
-      'apiVersion: v1',
-      'kind: Config',
-      'current-context: c',
-      'contexts: [{name: c, context: {cluster: k, user: u}}]',
-      `clusters: [{name: k, cluster: {server: "${f0.provider.real.server}"}}]`,
-      users,
-    ].join('\n');
-    await makeKubeconfigSecret(f0.consumer, name, kubeconfig);
-    await makeConnection(f0.consumer, { name, secret: name });
-    const refused = await untilObject(
-      f0.consumer,
-      resources.connections,
-      { name },
-      (object) => conditionOf(object, 'SecretValid')?.status === 'False',
-    );
-    expect(conditionOf(refused, 'SecretValid')).toMatchObject({
-      reason: 'SecretNotFound',
-      message: expect.stringContaining(field) as string,
-    });
-    expect(isTrue(refused, 'Ready')).toBe(false);
-  });
+  ])(
+    'case 39: a kubeconfig with %s is refused with the name of the field, and runs nothing',
+    async (_what, users, field) => {
+      const name = `bad-${field.toLowerCase()}`;
+      const kubeconfig = [
+        'apiVersion: v1',
+        'kind: Config',
+        'current-context: c',
+        'contexts: [{name: c, context: {cluster: k, user: u}}]',
+        `clusters: [{name: k, cluster: {server: "${f0.provider.real.server}"}}]`,
+        users,
+      ].join('\n');
+      await makeKubeconfigSecret(f0.consumer, name, kubeconfig);
+      await makeConnection(f0.consumer, { name, secret: name });
+      const refused = await untilObject(
+        f0.consumer,
+        resources.connections,
+        { name },
+        (object) => conditionOf(object, 'SecretValid')?.status === 'False',
+      );
+      expect(conditionOf(refused, 'SecretValid')).toMatchObject({
+        reason: 'SecretNotFound',
+        message: expect.stringContaining(field) as string,
+      });
+      expect(isTrue(refused, 'Ready')).toBe(false);
+      expect(existsSync(TOUCHED)).toBe(false);
+    },
+  );
 
   test('bad objects get the API server’s own error', async () => {
     await expect(makeConnection(f0.consumer, { name: 'x', schema: { source: 'Guess' } })).rejects.toThrow(

@@ -49,7 +49,7 @@ describe('one API between two real clusters (scenarios S1–S11, S15)', () => {
     expect(status.exportedAPIs?.map(({ name }) => name)).toContain('widgets.example.org');
   });
 
-  test('S2 the heartbeat Lease stands on the provider and is renewed', async () => {
+  test('case 2 (S2): the heartbeat Lease stands on the provider and is renewed, in MicroTime', async () => {
     const local = (
       statusOf(await f0.consumer.get(resources.connections, { name: 'demo-provider' })) as { localClusterUID: string }
     ).localClusterUID;
@@ -57,7 +57,7 @@ describe('one API between two real clusters (scenarios S1–S11, S15)', () => {
     const first = await untilObject(f0.provider, resources.leases, key);
     expect(specOf(first)['holderIdentity']).toBe(local);
     expect(first.metadata.labels?.['core.kbind.io/managed']).toBe('true');
-    expect(String(specOf(first)['renewTime'])).toMatch(/\.\d{6}Z$/);
+    for (const time of ['renewTime', 'acquireTime']) expect(String(specOf(first)[time])).toMatch(/\.\d{6}Z$/);
     await untilObject(
       f0.provider,
       resources.leases,

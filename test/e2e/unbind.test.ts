@@ -28,7 +28,7 @@ describe('unbinding', () => {
       f0 = await startBound();
     });
 
-    test('1,000 instances are drained while instances are still being created: nothing of ours is left', async () => {
+    test('case 31 a: 1,000 instances are drained while instances are still being created: nothing of ours is left', async () => {
       const make = (index: number): Promise<unknown> =>
         f0.consumer.make(widgets, at(`w-${String(index).padStart(4, '0')}`), { spec: { index } });
       for (let start = 0; start < 1_000; start += 20)
@@ -69,7 +69,7 @@ describe('unbinding', () => {
       await untilObject(f0.provider, widgets, at('kept'), (copy) => (copy.spec as { size: string }).size === 'l');
     });
 
-    test('kubectl delete crd with synced instances finishes, copies gone, and the binding brings the API back', async () => {
+    test('case 32 a: kubectl delete crd with synced instances finishes, copies gone, and the binding brings the API back', async () => {
       for (const name of ['a', 'b', 'c']) {
         await f0.consumer.make(widgets, at(name), { spec: { size: 's' } });
         await untilObject(f0.provider, widgets, at(name));

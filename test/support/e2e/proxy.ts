@@ -8,6 +8,8 @@ export class CuttableProxy {
   readonly #port: number;
   #target: URL;
   #cut = false;
+  /** Connections that anybody has tried so far. */
+  accepted = 0;
 
   private constructor(server: Server, target: URL, port: number) {
     this.#server = server;
@@ -34,6 +36,7 @@ export class CuttableProxy {
   }
 
   #accept(socket: Socket): void {
+    this.accepted += 1;
     if (this.#cut) {
       socket.resetAndDestroy();
       return;
