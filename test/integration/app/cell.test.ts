@@ -147,6 +147,9 @@ describe.each(servers())('a cell on $title', (kind) => {
         errorMessage: expect.stringContaining('belongs to installation kbind/test, not to other/test'),
       });
       expect(await client.get(resources.leases, FLEET_LEASE)).toEqual(lease);
+      // A wait, not an attempt: and the registry is what says who holds the cluster.
+      expect(other.queues.bodies('work')).toMatchObject([{ type: 'due', request: { attempt: 0, waited: 60 } }]);
+      expect((await other.app.registry.list()).clusters[0]?.activity?.heldBy).toBe('kbind/test');
     });
 
     it('is taken when nobody holds it', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
+import type { Activity } from '../../../lib/fleet/registry.ts';
 import { KbindError } from '../../../lib/model/errors.ts';
 import { done, waitForDeletion, type Outcome } from '../../../lib/model/outcome.ts';
 import { reconcileRequest } from '../../../lib/model/request.ts';
@@ -72,6 +73,41 @@ describe('an instances batch', () => {
     const engine = engineWith(reconciling(() => Promise.reject(new TypeError('a bug'))));
     expect(await handlerOf(engine)(one, withTime(30_000))).toEqual(nothingFailed);
     expect(engine.queues.bodies('work')).toMatchObject([{ request: { attempt: 1, firstFailure: 1_700_000_000_005 } }]);
+  });
+
+  it('waits, and starts no chain of attempts, while the registry does not answer', async () => {
+    const away = () => Promise.reject(new KbindError('unavailable', 'fleet table: TimeoutError'));
+    const engine = engineWith({ registry: { ...registryOf(), lookup: away } });
+    expect(await handlerOf(engine)(one, withTime(30_000))).toEqual(nothingFailed);
+    expect(engine.queues.bodies('work')).toMatchObject([{ type: 'due', request: { attempt: 0, waited: 2 } }]);
+    expect(engine.queues.bodies('deadLetters')).toEqual([]);
+    expect(engine.metrics.of('RegistryFailed')).toBe(1);
+  });
+
+  it('of a cluster that another installation holds waits, and the registry says who holds it', async () => {
+    const notes: unknown[] = [];
+    const held = (uid: string, by: string | undefined) => Promise.resolve(void notes.push([uid, by]));
+    let activity: Activity = { since: 0 };
+    const registry = {
+      ...registryOf(),
+      held,
+      lookup: () => Promise.resolve({ found: 'cluster', cluster: { ...fleetCluster, activity } } as const),
+    };
+    const error = new KbindError('held', 'belongs to other/prod', { side: 'consumer', heldBy: 'other/prod' });
+    let holds = true;
+    const instance = () => (holds ? Promise.reject(error) : Promise.resolve(done('synced')));
+    const engine = engineWith({ ...reconciling(instance), registry });
+    await handlerOf(engine)(one, withTime(30_000));
+    expect(engine.queues.bodies('work')).toMatchObject([{ type: 'due', request: { attempt: 0, waited: 60 } }]);
+    expect(notes).toEqual([[CLUSTER, 'other/prod']]);
+    expect(engine.metrics.of('ClusterHeld')).toBe(1);
+    activity = { since: 0, heldBy: 'other/prod' };
+    await handlerOf(engine)(one, withTime(30_000));
+    expect(notes).toHaveLength(1);
+    holds = false;
+    await handlerOf(engine)(one, withTime(30_000));
+    expect(notes.at(-1)).toEqual([CLUSTER, undefined]);
+    expect(engine.queues.bodies('deadLetters')).toEqual([]);
   });
 
   it('that cannot be settled stays in the queue', async () => {

@@ -65,6 +65,46 @@ describe('the tick handler', () => {
     expect(engine.queues.sent).toEqual([]);
   });
 
+  it('sweeps a resumed cluster eight seconds after it was resumed, and only then owes it nothing', async () => {
+    const asked: unknown[] = [];
+    const activity = { since: START, sweepOwedSince: START - 3_000 };
+    const registry = {
+      ...registryOf({ found: 'cluster', cluster: { ...fleetCluster, activity } }),
+      sweepAsked: (uid: string, owedSince: number) => Promise.resolve(void asked.push([uid, owedSince])),
+    };
+    const engine = engineWith({ registry, clock: { now: () => START, monotonic: () => START } });
+    engine.queues.failing.add('work');
+    await expect(createTickHandler(engine)({})).rejects.toThrow(/does not answer/);
+    expect(asked).toEqual([]);
+    engine.queues.failing.clear();
+    await createTickHandler(engine)({});
+    const sweep = engine.queues.sent.find(({ message }) => message.body.includes(`resume/${START - 3_000}`));
+    expect(sweep?.message.delaySeconds).toBe(5);
+    expect(JSON.parse(sweep?.message.body ?? '')).toMatchObject({ type: 'sweep', cluster: CLUSTER, retry: true });
+    expect(asked).toEqual([[CLUSTER, START - 3_000]]);
+  });
+
+  it('owes a cluster that is paused again nothing', async () => {
+    const cluster = { ...fleetCluster, paused: true, activity: { since: START, sweepOwedSince: START } };
+    const engine = engineWith({ registry: registryOf({ found: 'cluster', cluster }) });
+    await createTickHandler(engine)({});
+    expect(engine.queues.sent).toEqual([]);
+  });
+
+  it.each([
+    ['heard a minute ago', { since: 0, heardAt: START - MINUTE }, 0],
+    ['heard over three minutes ago', { since: 0, heardAt: START - 3 * MINUTE - 1 }, 1],
+    ['never heard, of a cluster that is new', { since: START - MINUTE }, 0],
+    ['never heard, of a cluster that is not', { since: START - 4 * MINUTE }, 1],
+  ])('counts a forwarder that was %s', async (_title, activity, silent) => {
+    const registry = registryOf({ found: 'cluster', cluster: { ...fleetCluster, activity } });
+    const engine = engineWith({ registry, clock: { now: () => START, monotonic: () => START } });
+    await createTickHandler(engine)({});
+    expect(engine.metrics.of('ForwarderSilent')).toBe(silent);
+    const told = engine.log.lines.filter(({ message }) => message === 'forwarder is silent');
+    expect(told).toHaveLength(silent);
+  });
+
   it('throws when the queue does not take it', async () => {
     const engine = engineWith();
     engine.queues.failing.add('work');

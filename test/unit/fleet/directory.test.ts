@@ -135,6 +135,40 @@ describe('a fleet directory', () => {
     expect(await registry.lookup('uid-1')).toMatchObject({ found: 'unresolved' });
   });
 
+  it('asks again who is behind a file when another cluster answered there: one goes, the other came', async () => {
+    const { registry, answers, asked, pass } = stage();
+    answers.set('https://one', 'uid-1');
+    await put('one.kubeconfig', kubeconfig('https://one'));
+    await registry.list();
+    answers.set('https://one', 'uid-2');
+    expect(await registry.lookup('uid-1')).toMatchObject({ found: 'cluster' });
+    registry.distrust('uid-1');
+    expect(await registry.lookup('uid-1')).toMatchObject({ found: 'unresolved' });
+    pass(6);
+    expect(await registry.lookup('uid-2')).toMatchObject({ found: 'cluster', cluster: { name: 'one' } });
+    expect(await registry.lookup('uid-1')).toEqual({ found: 'removed' });
+    expect((await registry.list()).clusters[0]?.activity?.sweepOwedSince).toBeDefined();
+    expect(asked).toHaveLength(2);
+    // The address leads back: nobody is lost for good.
+    answers.set('https://one', 'uid-1');
+    registry.distrust('uid-2');
+    pass(6);
+    expect(await registry.lookup('uid-1')).toMatchObject({ found: 'cluster' });
+  });
+
+  it('that is doubted all the time is asked once in five seconds', async () => {
+    const { registry, answers, asked, pass } = stage();
+    answers.set('https://one', 'uid-1');
+    await put('one.kubeconfig', kubeconfig('https://one'));
+    for (let second = 0; second < 20; second += 1) {
+      await registry.lookup('uid-1');
+      registry.distrust('uid-1');
+      pass(1);
+    }
+    expect(asked.length).toBeGreaterThan(2);
+    expect(asked.length).toBeLessThanOrEqual(5);
+  });
+
   it('keeps the last heartbeat', async () => {
     const { registry, answers } = stage();
     await put('one.kubeconfig', kubeconfig('https://one'));
