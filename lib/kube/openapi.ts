@@ -74,9 +74,20 @@ function addressOf(name: string, entry: unknown): [string, string][] {
 }
 
 async function readDocument(client: Client, path: string, options: ReadOptions): Promise<unknown> {
-  const answer = await ask(client, path, options);
+  const answer = await askForCurrent(client, path, options);
   if (answer === undefined || isMap(answer)) return answer;
   throw new KbindError('invalid', `the OpenAPI document ${nameOf(path)} is no object`);
+}
+
+/** A document that changed since the index was read is elsewhere: its address without the hash is that of the current one. */
+async function askForCurrent(client: Client, path: string, options: ReadOptions): Promise<unknown> {
+  if (nameOf(path) === path) return ask(client, path, options);
+  try {
+    return (await ask(client, path, options)) ?? (await ask(client, nameOf(path), options));
+  } catch (error) {
+    if (!isError(error, 'invalid') || error.details.status === undefined) throw error;
+    return ask(client, nameOf(path), options);
+  }
 }
 
 const nameOf = (path: string): string => path.split('?')[0] ?? path;

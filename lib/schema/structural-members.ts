@@ -77,26 +77,33 @@ function asRegExp(pattern: string): RegExp | undefined {
   }
 }
 
-/** Formats that the API server does not check on strings. */
-const UNCHECKED_FORMATS: ReadonlySet<unknown> = new Set([undefined, 'int32', 'int64', 'float', 'double', 'string']);
-/** Keywords under which a default would have to be evaluated properly: it is dropped instead. */
-const JUNCTORS = ['allOf', 'anyOf', 'oneOf', 'not', 'x-kubernetes-validations'];
+/** A pattern is run only where no value can keep it busy: a hostile one that is not costs its own API alone. */
+const MAX_QUANTIFIERS = 3;
+const MAX_MATCHED = 64;
 
-/** Whether the API server would take a value as the default of a structural schema. Errs on the side of no. */
+function matches(text: string, pattern: unknown): boolean {
+  const compiled = typeof pattern === 'string' ? asRegExp(pattern) : undefined;
+  if (compiled === undefined) return true;
+  const { source } = compiled;
+  const quantifiers = source.match(/[*+?{]/g)?.length ?? 0;
+  if (quantifiers > MAX_QUANTIFIERS || /\)[*+?{]/.test(source) || text.length > MAX_MATCHED) return true;
+  return compiled.test(text);
+}
+
+/**
+ * Whether the API server would take a value as the default of a structural schema. Formats, CEL rules and costly patterns
+ * are taken to hold: a default that is lost makes rules fail that rely on it.
+ */
 export function fits(value: unknown, schema: OpenApiSchema): boolean {
-  if (value === null || value === undefined || JUNCTORS.some((junctor) => schema[junctor] !== undefined)) return false;
-  if (Array.isArray(schema['enum']) && !schema['enum'].some((one) => jsonEqual(one, value))) return false;
+  if (value === null || value === undefined || !holds(value, schema)) return false;
   if (schema[INT_OR_STRING] === true) return typeof value === 'string' || Number.isSafeInteger(value);
   switch (schema['type']) {
     case 'string':
-      return typeof value === 'string' && stringFits(value, schema);
+      return typeof value === 'string';
     case 'integer':
-      return (
-        (isRawNumber(value) ? /^-?\d+$/.test(JSON.stringify(value)) : Number.isSafeInteger(value)) &&
-        inRange(value, schema)
-      );
+      return isRawNumber(value) ? /^-?\d+$/.test(JSON.stringify(value)) : Number.isSafeInteger(value);
     case 'number':
-      return isNumber(value) && inRange(value, schema);
+      return isNumber(value);
     case 'boolean':
       return typeof value === 'boolean';
     case 'array':
@@ -108,43 +115,80 @@ export function fits(value: unknown, schema: OpenApiSchema): boolean {
   }
 }
 
-const within = (count: number, min: unknown, max: unknown): boolean =>
-  count >= (min === undefined ? 0 : Number(min)) && count <= (max === undefined ? Infinity : Number(max));
+/** The value validations of a schema or of a part of a junctor, for values of whatever type they are about. */
+function holds(value: unknown, schema: OpenApiSchema): boolean {
+  const { enum: among } = schema;
+  if (Array.isArray(among) && !among.some((one) => jsonEqual(one, value))) return false;
+  if (typeof value === 'string' && !stringHolds(value, schema)) return false;
+  if (isNumber(value) && !inRange(value, schema)) return false;
+  if (Array.isArray(value) && !within(value.length, schema['minItems'], schema['maxItems'])) return false;
+  if (isRecord(value) && !isRawNumber(value) && !fieldsHold(value, schema)) return false;
+  return junctorsHold(value, schema);
+}
 
-function stringFits(value: string, schema: OpenApiSchema): boolean {
-  const { pattern } = schema;
-  // A pattern of strangers is not run here: it might take for ever.
+const partsOf = (schema: OpenApiSchema, junctor: string): readonly OpenApiSchema[] =>
+  Array.isArray(schema[junctor]) ? (schema[junctor] as readonly unknown[]).filter(isRecord) : [];
+
+function junctorsHold(value: unknown, schema: OpenApiSchema): boolean {
+  const passing = (junctor: string): number => partsOf(schema, junctor).filter((part) => partHolds(value, part)).length;
+  const { not } = schema;
   return (
-    pattern === undefined &&
-    UNCHECKED_FORMATS.has(schema['format']) &&
-    within(Array.from(value).length, schema['minLength'], schema['maxLength'])
+    passing('allOf') === partsOf(schema, 'allOf').length &&
+    (schema['anyOf'] === undefined || passing('anyOf') > 0) &&
+    (schema['oneOf'] === undefined || passing('oneOf') === 1) &&
+    !(isRecord(not) && partHolds(value, not))
   );
 }
 
+/** A part of a junctor looks into fields and items by itself; in a schema they are looked at one by one. */
+function partHolds(value: unknown, part: OpenApiSchema): boolean {
+  if (!holds(value, part)) return false;
+  const { items, properties } = part;
+  if (Array.isArray(value)) return !isRecord(items) || value.every((item) => partHolds(item, items));
+  if (!isRecord(value) || !isRecord(properties)) return true;
+  return Object.entries(properties).every(
+    ([name, field]) => !Object.hasOwn(value, name) || !isRecord(field) || partHolds(value[name], field),
+  );
+}
+
+const within = (count: number, min: unknown, max: unknown): boolean =>
+  count >= (min === undefined ? 0 : Number(min)) && count <= (max === undefined ? Infinity : Number(max));
+
+const stringHolds = (value: string, schema: OpenApiSchema): boolean =>
+  matches(value, schema['pattern']) && within(Array.from(value).length, schema['minLength'], schema['maxLength']);
+
 function inRange(value: unknown, schema: OpenApiSchema): boolean {
   const number = numeric(value);
-  const { minimum, maximum, multipleOf } = schema;
-  if (multipleOf !== undefined || schema['exclusiveMinimum'] === true || schema['exclusiveMaximum'] === true)
-    return false;
-  return (minimum === undefined || number >= numeric(minimum)) && (maximum === undefined || number <= numeric(maximum));
+  const { minimum = -Infinity, maximum = Infinity, multipleOf } = schema;
+  if (multipleOf !== undefined && !Number.isInteger(number / numeric(multipleOf))) return false;
+  if (schema['exclusiveMinimum'] === true && number <= numeric(minimum)) return false;
+  if (schema['exclusiveMaximum'] === true && number >= numeric(maximum)) return false;
+  return number >= numeric(minimum) && number <= numeric(maximum);
+}
+
+function fieldsHold(value: OpenApiSchema, schema: OpenApiSchema): boolean {
+  const { required } = schema;
+  if (!within(Object.keys(value).length, schema['minProperties'], schema['maxProperties'])) return false;
+  return !Array.isArray(required) || required.every((name) => Object.hasOwn(value, String(name)));
 }
 
 function listFits(value: readonly unknown[], schema: OpenApiSchema): boolean {
   const { items } = schema;
   const kind = schema['x-kubernetes-list-type'];
   const unique = kind === 'set' || kind === 'map';
-  if (!within(value.length, schema['minItems'], schema['maxItems']) || (unique && value.length > 1)) return false;
+  // Whether several are different takes keys and defaults to tell.
+  if (unique && value.length > 1 && !areDifferent(value)) return false;
   return isRecord(items) && value.every((item) => fits(item, items));
 }
 
+const areDifferent = (value: readonly unknown[]): boolean =>
+  value.every((item) => typeof item === 'string') && new Set(value).size === value.length;
+
 function objectFits(value: OpenApiSchema, schema: OpenApiSchema): boolean {
-  const { required, additionalProperties } = schema;
-  const names = Object.keys(value);
-  if (!within(names.length, schema['minProperties'], schema['maxProperties'])) return false;
-  if (Array.isArray(required) && !required.every((name) => Object.hasOwn(value, String(name)))) return false;
   const fields = isRecord(schema['properties']) ? schema['properties'] : {};
-  return names.every((name) => {
-    const field = Object.hasOwn(fields, name) ? fields[name] : additionalProperties;
-    return isRecord(field) ? fits(value[name], field) : schema[PRESERVE] === true;
+  return Object.keys(value).every((name) => {
+    const field = Object.hasOwn(fields, name) ? fields[name] : schema['additionalProperties'];
+    if (!isRecord(field)) return schema[PRESERVE] === true;
+    return field[PRESERVE] === true && field['type'] === undefined ? true : fits(value[name], field);
   });
 }

@@ -109,7 +109,9 @@ function resolve(reference: string, beside: OpenApiSchema, context: Context): St
 const typesOf = (alternatives: unknown): string =>
   Array.isArray(alternatives)
     ? alternatives
-        .map((alternative: unknown) => (isRecord(alternative) ? String(alternative['type']) : ''))
+        .map((alternative: unknown) =>
+          isRecord(alternative) && typeof alternative['type'] === 'string' ? alternative['type'] : '',
+        )
         .sort()
         .join()
     : '';

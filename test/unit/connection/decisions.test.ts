@@ -195,6 +195,7 @@ describe('exports of discovery', () => {
       served('widgets', 'v1'),
       served('apples', 'v1', { namespaced: false }),
       served('readonly', 'v1', { verbs: ['get', 'list'] }),
+      served('Unnameable', 'v1'),
     ],
     failures: [],
   };

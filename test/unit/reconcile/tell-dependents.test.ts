@@ -4,7 +4,11 @@ import { resources, type KubeObject } from '../../../lib/model/api.ts';
 import type { Connection } from '../../../lib/model/kinds.ts';
 import { parseBinding, parseConnection } from '../../../lib/model/kinds.ts';
 import type { ReconcileRequest, SweepRequest } from '../../../lib/model/request.ts';
-import { tellBindingDependents, tellConnectionDependents } from '../../../lib/reconcile/tell-dependents.ts';
+import {
+  tellBindingDependents,
+  tellConnectionDependents,
+  tellNewlyExported,
+} from '../../../lib/reconcile/tell-dependents.ts';
 import type { World } from '../../../lib/reconcile/world.ts';
 import { aBinding, bindingObject, connectionObject } from '../connection/samples.ts';
 
@@ -132,5 +136,30 @@ describe('a binding', () => {
       },
     });
     expect(deeds[1]).toEqual({ remembered: expect.stringContaining('"apis":["a.x","b.x"]') as string });
+  });
+});
+
+describe('exports that are new', () => {
+  const exporting = (...names: string[]) => ({ exportedAPIs: names.map((name) => ({ name })) });
+  const tell = (before: object, after: object): Promise<void> =>
+    tellNewlyExported(
+      world(),
+      connection({ status: before }),
+      connection({ status: after, metadata: { resourceVersion: '8' } }),
+    );
+
+  test('the bindings of this Connection that list one are told, by the change', async () => {
+    await tell(exporting('b.x'), exporting('a.x', 'b.x'));
+    expect(deeds).toEqual([{ told: ['clusterbinding mine', 'binding ns spaced'], change: 'uid-demo/8' }]);
+  });
+
+  test.each([
+    ['nothing is new', exporting('a.x'), exporting('a.x')],
+    ['nobody lists it', exporting(), exporting('c.x')],
+    ['one is gone', exporting('a.x'), exporting()],
+    ['the Connection turned Ready, which tells all', { ...exporting(), conditions: [] }, exporting('a.x')],
+  ])('%s: nobody is told', async (_name, before, after) => {
+    await tell(before, after);
+    expect(deeds).toEqual([]);
   });
 });

@@ -3,12 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseJson, printJson } from '../../../lib/kube/json.ts';
-import {
-  canBeDefined,
-  schemaFromOpenApi,
-  synthesizeCrd,
-  type DiscoveredApi,
-} from '../../../lib/schema/from-openapi.ts';
+import { canBeDefined, schemaFromOpenApi, synthesizeCrd } from '../../../lib/schema/from-openapi.ts';
 import { readOpenApiDocument, type OpenApiDocument, type OpenApiSchema } from '../../../lib/schema/openapi-document.ts';
 import { toStructural } from '../../../lib/schema/structural.ts';
 import { fidelityCrd } from '../../support/openapi/fidelity.ts';
@@ -138,6 +133,35 @@ describe('documents that cannot be taken as they are', () => {
     ],
     ['a default out of range', { type: 'integer', minimum: 1, default: 0 }, { type: 'integer', minimum: 1 }],
     [
+      'a default under alternatives, patterns, formats and rules stays where it holds',
+      {
+        type: 'string',
+        default: 'Legacy',
+        format: 'hostname',
+        pattern: '^[A-Z]',
+        oneOf: [{ enum: ['Legacy'] }, { enum: ['New'] }],
+        'x-kubernetes-validations': [{ rule: 'self == oldSelf' }],
+      },
+      {
+        type: 'string',
+        default: 'Legacy',
+        format: 'hostname',
+        pattern: '^[A-Z]',
+        oneOf: [{ enum: ['Legacy'] }, { enum: ['New'] }],
+        'x-kubernetes-validations': [{ rule: 'self == oldSelf' }],
+      },
+    ],
+    [
+      'a default that an alternative rules out goes',
+      { type: 'string', default: 'b', not: { enum: ['b'] } },
+      { type: 'string', not: { enum: ['b'] } },
+    ],
+    [
+      'a default that its pattern does not match goes',
+      { type: 'string', default: 'b', pattern: '^a' },
+      { type: 'string', pattern: '^a' },
+    ],
+    [
       'a default with unknown fields',
       { type: 'object', properties: { a: { type: 'string' } }, default: { b: 1 } },
       { type: 'object', properties: { a: { type: 'string' } } },
@@ -241,10 +265,13 @@ describe('documents that cannot be taken as they are', () => {
 
   test('what would be too large goes without descriptions, and if need be without a schema', () => {
     const field = { type: 'string', description: 'x'.repeat(200_000) };
-    const described = { type: 'object', properties: Object.fromEntries([...'abcdefgh'].map((name) => [name, field])) };
+    const described = {
+      type: 'object',
+      properties: Object.fromEntries('abcdefgh'.split('').map((name) => [name, field])),
+    };
     expect(specOf(described)).toEqual({
       type: 'object',
-      properties: Object.fromEntries([...'abcdefgh'].map((name) => [name, { type: 'string' }])),
+      properties: Object.fromEntries('abcdefgh'.split('').map((name) => [name, { type: 'string' }])),
     });
     const large = { type: 'string', enum: Array.from({ length: 200_000 }, (_, index) => `value-${index}`) };
     const crd = synthesizeCrd(api(documentOf(large)));
