@@ -51,7 +51,7 @@ export function requirementsOf(selector: LabelSelector | undefined): readonly Re
 }
 
 const texts: { readonly [Operator in Requirement['operator']]: (key: string, values: readonly string[]) => string } = {
-  In: (key, values) => `${key} in (${values.join(',')})`,
+  In: (key, values) => (values.length === 1 ? `${key}=${values[0] ?? ''}` : `${key} in (${values.join(',')})`),
   NotIn: (key, values) => `${key} notin (${values.join(',')})`,
   Exists: (key) => key,
   DoesNotExist: (key) => `!${key}`,

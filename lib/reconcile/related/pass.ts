@@ -1,5 +1,5 @@
 import type { Belief, WriteOptions } from '../../kube/types.ts';
-import type { ObjectKey } from '../../model/api.ts';
+import { resources } from '../../model/api.ts';
 import { ageMs } from '../../model/clock.ts';
 import { KbindError } from '../../model/errors.ts';
 import type { AnyBinding, Connection } from '../../model/kinds.ts';
@@ -35,10 +35,6 @@ export async function believing({ world, ground }: RoutePass): Promise<WriteOpti
   return { signal: world.signal, fieldManager: RELATED_FIELD_MANAGER, belief: await ground.believe() };
 }
 
-/** How messages name an object on the target side. */
-export const targetKey = ({ namespace, name }: ObjectKey): ObjectKey =>
-  namespace === undefined ? { name } : { namespace, name };
-
 /**
  * What the writes of a pass rest on: this binding, of this generation, not deleting, and its Connection of this epoch. A
  * pass over many objects takes longer than a read is believed, so both are read again on the way.
@@ -66,6 +62,31 @@ export class Ground {
     return this.#belief;
   }
 
+  /**
+   * Asks for the binding itself once more, past every cache: what is deleted rests on no older spec than the copies that were
+   * listed. Throws class `stale` when it has changed.
+   */
+  async confirm(): Promise<void> {
+    const { consumer, signal } = this.#world;
+    const { kind, metadata } = this.#binding;
+    const ref = kind === 'ClusterBinding' ? resources.clusterBindings : resources.bindings;
+    const { namespace, name, uid } = metadata;
+    const now = await consumer.client.find(ref, { namespace, name }, { signal });
+    if (now?.metadata.uid !== uid || !this.#isSame(now)) throw this.#changed();
+  }
+
+  #isSame({ metadata: { generation, deletionTimestamp } }: Pick<AnyBinding, 'metadata'>): boolean {
+    return generation === this.#binding.metadata.generation && deletionTimestamp === undefined;
+  }
+
+  #changed(): KbindError {
+    const { kind, metadata } = this.#binding;
+    return new KbindError(
+      'stale',
+      `${kind} ${metadata.name} or its Connection changed while its related copies were made`,
+    );
+  }
+
   async #renew(): Promise<void> {
     const { reads } = this.#world;
     const { kind, metadata } = this.#binding;
@@ -75,16 +96,9 @@ export class Ground {
         : await reads.bindings({ namespace: metadata.namespace ?? '' });
     const connection = await reads.connection(this.#connection.metadata.name);
     const now = bindings.value.find(({ metadata: { uid } }) => uid === metadata.uid);
-    const sameBinding =
-      now?.metadata.generation === metadata.generation && now?.metadata.deletionTimestamp === undefined;
     const sameConnection =
       connectionIsReady(connection.value) && providerEpoch(connection.value) === providerEpoch(this.#connection);
-    if (now === undefined || !sameBinding || !sameConnection) {
-      throw new KbindError(
-        'stale',
-        `${kind} ${metadata.name} or its Connection changed while its related copies were made`,
-      );
-    }
+    if (now === undefined || !this.#isSame(now) || !sameConnection) throw this.#changed();
     const older = bindings.sentAt.mono <= connection.sentAt.mono ? bindings : connection;
     this.#belief = { sentAt: older.sentAt };
   }

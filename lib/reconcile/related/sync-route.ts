@@ -25,9 +25,10 @@ const SIDE_BY_SIDE = 4;
  * @returns whether no copy of this binding is left, for a route that has no entry any more.
  */
 export async function syncRoute(pass: RoutePass, report: RelatedReport): Promise<boolean> {
+  // Copies first: a source that appears between the lists, and its copy with it, must not look like a copy without a source.
+  const copies = await copiesOrDenied(pass, report);
   const sources = await readSources(pass);
   const complete = noteRefusedEntries(pass, sources, report);
-  const copies = await copiesOrDenied(pass, report);
   if (copies === undefined) return false;
   const failures = await writeAll(pass, report, { sources, copies });
   const surplus = complete ? toPrune(copies, sources.byKey, pass.owner) : [];
@@ -127,9 +128,10 @@ function noteWritten(pass: RoutePass, report: RelatedReport, key: ObjectKey, wri
 
 /**
  * Deletes copies that nothing asks for. Irreversible: it rests on complete lists of this pass, on both clusters having been
- * who they should be after these were read, and on a binding that is believed.
+ * who they should be after these were read, and on the binding's spec as it is after that.
  */
 async function prune(pass: RoutePass, report: RelatedReport, surplus: readonly CopySummary[]): Promise<KbindError[]> {
+  await pass.ground.confirm();
   await pass.source.confirmIdentity(0);
   await pass.target.confirmIdentity(IDENTITY_MAX_AGE_MS);
   return eachOf(pass, report, surplus, async ({ object }) => {

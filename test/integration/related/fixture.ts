@@ -38,7 +38,7 @@ const shifted = (date: number | undefined, late: number): number | undefined =>
   date === undefined ? undefined : date + late;
 const API = 'widgets.example.org';
 
-export const { secrets, configmaps, namespaces } = resources;
+export const { secrets, configmaps, namespaces, clusterBindings } = resources;
 
 /** What the tests need of an API server. */
 interface Server {
@@ -358,6 +358,11 @@ export class Pair {
   async condition(name: string, type: string, namespace?: string): Promise<Condition | undefined> {
     const object = await this.hands.consumer.find(bindingRef(namespace), { namespace, name });
     return findCondition((object?.status as { conditions?: Condition[] } | undefined)?.conditions, type);
+  }
+
+  /** One walk of a deletion chart, by clocks that have the 8 s behind them. */
+  walk(name: string, attempt: number): Promise<Outcome> {
+    return reconcileBinding(this.world(GRACE_MS), { ...this.#request(name, undefined), attempt });
   }
 
   /** Deletes a binding and walks its chart until it is gone, by clocks that have the 8 s behind them. */

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { KbindError } from '../../../lib/model/errors.ts';
 import type { KubeObject } from '../../../lib/model/api.ts';
-import { configmaps, namespaces, Pair, secrets, serverKinds, until } from './fixture.ts';
+import { clusterBindings, configmaps, namespaces, Pair, secrets, serverKinds, until } from './fixture.ts';
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 const at = (name: string, namespace = 'default') => ({ namespace, name });
@@ -316,6 +316,30 @@ describe.each(serverKinds())('related resources between two clusters: $name', (k
     expect(await pair.find('consumer', secrets, at('brief'))).toBeUndefined();
     await pair.unbind('race');
     await pair.remove('provider', secrets, at('brief'));
+  });
+
+  test('unbinding retries a provider that cannot be read, and the fifth time leaves its copies, said by name', async () => {
+    await pair.make('consumer', configmaps, at('left'), { metadata: widget, data: { a: '1' } });
+    await pair.bind('left', [entry('configmaps', 'FromConsumer', byLabel)]);
+    await pair.settle('left');
+    pair.before = async (line) => {
+      if (line === 'provider list configmaps') throw new KbindError('unavailable', 'the provider is away');
+    };
+    await pair.remove('consumer', clusterBindings, { name: 'left' });
+    await until('the grace is over', async () => {
+      const failure = await pair.walk('left', 0).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      return failure instanceof KbindError && failure.errorClass === 'unavailable';
+    });
+    expect(await pair.find('consumer', clusterBindings, { name: 'left' })).toBeDefined();
+    await pair.walk('left', 4);
+    expect(await pair.find('consumer', clusterBindings, { name: 'left' })).toBeUndefined();
+    expect(pair.events.find(({ reason }) => reason === 'LeftBehind')?.message).toContain('Copies of configmaps');
+    expect(await pair.find('provider', configmaps, at('left'))).toBeDefined();
+    await pair.remove('provider', configmaps, at('left'));
+    await pair.remove('consumer', configmaps, at('left'));
   });
 
   test('C7 what is forbidden is named with verb, resource and namespace, the rest goes on, and it heals with the grant', async () => {

@@ -41,16 +41,13 @@ describe('watches of related resources', () => {
       'FromProvider watches the sources there and our copies here',
       [binding([secrets('FromProvider', labelled)])],
       {},
-      [
-        'related|east|secrets||app in (w),core.kbind.io/managed!=true|',
-        'related||secrets||core.kbind.io/managed=true|',
-      ],
+      ['related|east|secrets||app=w,core.kbind.io/managed!=true|', 'related||secrets||core.kbind.io/managed=true|'],
     ],
     [
       'FromConsumer watches the sources here and our copies there',
       [binding([secrets('FromConsumer', labelled)])],
       {},
-      ['related||secrets||app in (w),core.kbind.io/managed!=true|', `related|east|secrets||${OURS}|`],
+      ['related||secrets||app=w,core.kbind.io/managed!=true|', `related|east|secrets||${OURS}|`],
     ],
     [
       'names are watched one by one, a Binding in its namespace',
