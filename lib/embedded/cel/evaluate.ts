@@ -18,13 +18,16 @@ export function checkSupported(expression: Expression, names: readonly string[])
       if (!names.includes(expression.name)) throw new Unsupported(`unknown name ${expression.name}`);
       return;
     case 'select':
-      return checkSupported(expression.target, names);
+      checkSupported(expression.target, names);
+      return;
     case 'list':
-      return expression.items.forEach((item) => checkSupported(item, names));
+      expression.items.forEach((item) => checkSupported(item, names));
+      return;
     case 'map':
-      return expression.entries.flat().forEach((item) => checkSupported(item, names));
+      expression.entries.flat().forEach((item) => checkSupported(item, names));
+      return;
     case 'call':
-      return checkCall(expression, names);
+      checkCall(expression, names);
   }
 }
 
@@ -59,6 +62,8 @@ export function evaluate(expression: Expression, scope: Scope): unknown {
     }
     case 'call':
       return call(expression, scope);
+    default:
+      throw new Unsupported('unknown expression');
   }
 }
 

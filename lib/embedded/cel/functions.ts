@@ -16,9 +16,12 @@ const text = (value: unknown): string =>
 const list = (value: unknown): unknown[] =>
   Array.isArray(value) ? (value as unknown[]) : fail('no such overload: expected a list');
 
+// CEL counts code points.
+const characters = (value: string): string[] => Array.from(value);
+
 /** How many characters, items or entries a value has. */
 export function sizeOf(value: unknown): number {
-  if (typeof value === 'string') return [...value].length;
+  if (typeof value === 'string') return characters(value).length;
   if (Array.isArray(value)) return value.length;
   return isObject(value) ? Object.keys(value).length : fail('no such overload: size');
 }
@@ -89,7 +92,9 @@ const METHODS: Record<string, Implementation> = {
   replace: (value, from, to) => text(value).replaceAll(text(from), text(to)),
   indexOf: (value, part) => text(value).indexOf(text(part)),
   substring: (value, start, end) =>
-    [...text(value)].slice(number(start), end === undefined ? undefined : number(end)).join(''),
+    characters(text(value))
+      .slice(number(start), end === undefined ? undefined : number(end))
+      .join(''),
   isSorted: (value) => list(value).every((item, i, all) => i === 0 || compare(all[i - 1], item) <= 0),
   sum: (value) => list(value).reduce<number>((sum, item) => sum + number(item), 0),
   min: (value) => list(value).reduce((least, item) => (compare(item, least) < 0 ? item : least)),

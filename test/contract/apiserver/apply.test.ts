@@ -22,8 +22,7 @@ onEveryServer('server-side apply', (server, kind) => {
     name: string,
     spec: object,
     manager = 'me',
-    query: Record<string, string> = {},
-    metadata: object = {},
+    ...[query = {}, metadata = {}]: [Record<string, string>?, object?]
   ): Promise<Reply> => server().api.apply(widgetPath(ns, name), widget(name, spec, metadata), manager, query);
   const FORCE = { force: 'true' };
   // 1.20 says of more maps and lists that they are owned themselves, which means nothing for what is merged.

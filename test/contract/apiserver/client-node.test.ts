@@ -47,7 +47,7 @@ onEveryServer('@kubernetes/client-node', (server) => {
   it('finds custom resources by discovery through KubernetesObjectApi', async () => {
     const objects = KubernetesObjectApi.makeApiClient(config);
     const body = { ...widget('found'), metadata: { name: 'found', namespace: ns } };
-    await objects.create(body as KubernetesObject);
+    await objects.create(body);
     const read = await objects.read<Widget & { metadata: { name: string; namespace: string } }>({
       apiVersion: 'example.org/v1',
       kind: 'Widget',

@@ -412,8 +412,8 @@ async function acceptReal(server: TestServer): Promise<void> {
     const place = plurals.get(`${group}/${sample.kind}`)?.replace('NS', sample.metadata.namespace ?? 'default');
     const path = `/apis/${sample.apiVersion}/${place}`;
     const made = await server.api.post(path, sample);
-    expect(made.code, made.text).toBe(201);
+    expect([made.code, made.code === 201 ? '' : made.text]).toEqual([201, '']);
     const again = await server.api.apply(`${path}/${sample.metadata.name}`, sample, 'contract', { force: 'true' });
-    expect(again.code, again.text).toBe(200);
+    expect([again.code, again.code === 200 ? '' : again.text]).toEqual([200, '']);
   }
 }

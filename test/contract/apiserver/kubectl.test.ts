@@ -28,7 +28,7 @@ const title =
     ? 'kubectl: LEFT OUT, there is no kubectl on PATH'
     : `kubectl ${version} on the ${embedded?.title}`;
 
-describe.skipIf(version === undefined)(title, () => {
+describe.skipIf(version === undefined)(`${title}`, () => {
   let server: TestServer;
   let ns = '';
   const folder = mkdtempSync(join(tmpdir(), 'kubectl-'));

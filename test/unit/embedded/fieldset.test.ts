@@ -18,7 +18,9 @@ function setOf(list: string[][]): FieldSet {
 describe('field sets', () => {
   it('survive being written and read', () => {
     fc.assert(
-      fc.property(paths, (list) => expect(decodeFields(encodeFields(setOf(list))).equals(setOf(list))).toBe(true)),
+      fc.property(paths, (list) => {
+        expect(decodeFields(encodeFields(setOf(list))).equals(setOf(list))).toBe(true);
+      }),
     );
   });
 
