@@ -34,6 +34,8 @@ const POLICY = 'core.kbind.io/deletion-policy';
 const BELIEVED_MS = 8_500;
 const GRACE_MS = 8_000;
 /** How old the answer to "who are you" may be before a create, and what passes on the way. */
+/** More events of one key than a history has steps. */
+const MANY_FIRST_FAILURES = 40;
 const CONFIRMED_MS = 13_000;
 
 const tableOf = (api: ApiName): string => `example.org/${apis[api].resource}`;
@@ -81,6 +83,8 @@ export class Monitor {
   readonly leftBehind = new Set<string>();
   readonly #network: Network;
   readonly #consumers: readonly Consumer[];
+  readonly #firstFailures = new Map<string, number>();
+  readonly #last = new Map<string, Seen>();
   readonly #lastAdopt = new Map<string, number>();
   /** A Connection was made while its address led elsewhere, and is pinned to what it found there. */
   misled = false;
@@ -97,8 +101,18 @@ export class Monitor {
 
   /** Takes note of what the product says. */
   said(message: string, fields: Readonly<Record<string, unknown>>): void {
+    if (message === 'work failed' && fields['counted'] === 'Retried' && fields['attempt'] === 0)
+      this.#noteFirstFailure(String(fields['key']));
     if (message === 'provider copy left behind by a drain')
       this.leftBehind.add(`${String(fields['cluster'])}|${String(fields['api'])}|${String(fields['key'])}`);
+  }
+
+  /** A chain of retries counts its attempts: what fails as a first attempt again and again does not. */
+  #noteFirstFailure(key: string): void {
+    const failures = (this.#firstFailures.get(key) ?? 0) + 1;
+    this.#firstFailures.set(key, failures);
+    if (failures === MANY_FIRST_FAILURES)
+      this.#fail(`attempts are not counted: ${key} failed ${failures} times as if for the first time`);
   }
 
   #fail(text: string): void {
@@ -106,8 +120,12 @@ export class Monitor {
   }
 
   #changed(name: string, cluster: TestCluster, table: string, change: Change): void {
-    const previous = change.previous as unknown as Seen | undefined;
+    // Not the change's own: an object that goes with its last finalizer was never stored without it.
+    const id = `${name}|${table}|${change.key}`;
+    const previous = this.#last.get(id);
     const object = change.object as unknown as Seen;
+    if (change.type === 'DELETED') this.#last.delete(id);
+    else this.#last.set(id, object);
     const { doing } = this.#network;
     const product = doing?.actor.product === true;
     if (table === 'core.kbind.io/clusterbindings' || table === 'core.kbind.io/bindings')

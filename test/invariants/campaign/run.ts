@@ -50,6 +50,8 @@ const CONSUMERS: readonly Consumer[] = [
 ];
 /** What comes to rest: retries of at most 300 s, deliveries that come back after 180 and 360 s, one backstop. */
 const QUIET_MS = 21 * 60_000;
+/** What follows a step is done by then, the first walks of a deletion among it; later there are only refreshes. */
+const CRASH_WINDOW_MS = 14_000;
 const RATES = [0, 0.01, 0.03, 0.06, 0.12];
 
 /** The plan of a seed. */
@@ -136,7 +138,7 @@ export async function run(plan: Plan, options: { readonly verbose?: boolean } = 
 function crashOf({ crash }: Plan, time: VirtualTime, counts: { awaits: number }): (() => boolean) | undefined {
   if (crash === undefined) return undefined;
   return () => {
-    if (time.elapsed() < crash.afterMs) return false;
+    if (time.elapsed() < crash.afterMs || time.elapsed() > crash.afterMs + CRASH_WINDOW_MS) return false;
     counts.awaits += 1;
     return counts.awaits === crash.atAwait;
   };

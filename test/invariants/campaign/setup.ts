@@ -103,7 +103,7 @@ export function connectionObject(autoBind = false): SentObject {
     apiVersion: 'core.kbind.io/v1alpha1',
     kind: 'Connection',
     metadata: { name: CONNECTION },
-    spec: { kubeconfigSecretRef: { ...SECRET }, autoBind },
+    spec: { kubeconfigSecretRef: { ...SECRET }, schema: { source: 'CRD' }, autoBind },
   };
 }
 
