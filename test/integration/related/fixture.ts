@@ -346,12 +346,14 @@ export class Pair {
     return reconcileRequest(this.uids.consumer, controller, { namespace, name });
   }
 
-  /** Reconciles until the condition `Ready` is there and the last pass wrote nothing. */
+  /** Reconciles until the condition `Ready` is there, and a pass has written nothing and waits for nothing. */
   async settle(name: string, namespace?: string): Promise<void> {
     await until(`${name} is settled`, async () => {
       this.requests.splice(0);
-      await this.reconcile(name, namespace);
-      return this.writes.length === 0 && (await this.condition(name, 'Ready', namespace)) !== undefined;
+      const { type } = await this.reconcile(name, namespace);
+      return (
+        type === 'done' && this.writes.length === 0 && (await this.condition(name, 'Ready', namespace)) !== undefined
+      );
     });
   }
 
