@@ -1,0 +1,60 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+/**
+ * Plants each bug of test/mutations/*.patch in a copy of the last commit and has the campaign look for it:
+ * `node scripts/mutations.ts [--runs N] [--seed S] [NAME…]`. Ends with a table; fails when a bug is not found.
+ */
+const { values, positionals } = parseArgs({
+  options: { runs: { type: 'string', default: '150' }, seed: { type: 'string', default: '1' } },
+  allowPositionals: true,
+});
+const root = join(import.meta.dirname, '..');
+const folder = join(root, 'test', 'mutations');
+const wanted = readdirSync(folder)
+  .filter((file) => file.endsWith('.patch'))
+  .filter((file) => positionals.length === 0 || positionals.includes(basename(file, '.patch')));
+
+function git(cwd: string, ...args: readonly string[]): void {
+  const { status, stderr } = spawnSync('git', args, { cwd, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`git ${args.join(' ')}: ${stderr}`);
+}
+
+interface Verdict {
+  readonly name: string;
+  readonly what: string;
+  /** In which run it was found; undefined: not at all. */
+  readonly run: number | undefined;
+  readonly by: string;
+}
+
+function hunt(file: string): Verdict {
+  const patch = join(folder, file);
+  const tree = join(mkdtempSync(join(tmpdir(), 'mutation-')), 'tree');
+  git(root, 'worktree', 'add', '--detach', tree, 'HEAD');
+  try {
+    symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'));
+    git(tree, 'apply', patch);
+    const args = ['scripts/campaign.ts', '--runs', values.runs, '--seed', values.seed, '--no-narrowing'];
+    const { stdout, stderr } = spawnSync(process.execPath, args, { cwd: tree, encoding: 'utf8' });
+    const seed = /^violation: seed (\d+)/m.exec(stdout)?.[1];
+    const by = /^ {2}! (?:[\d.]+ ms: )?(.*)$/m.exec(stdout)?.[1] ?? stderr.slice(0, 200);
+    const what = readFileSync(patch, 'utf8').split('\n')[0] ?? '';
+    const run = seed === undefined ? undefined : Number(seed) - Number(values.seed) + 1;
+    return { name: basename(file, '.patch'), what, run, by: by.slice(0, 110) };
+  } finally {
+    git(root, 'worktree', 'remove', '--force', tree);
+  }
+}
+
+console.log('| planted bug | what it does | found in run | by |\n| --- | --- | --- | --- |');
+let missed = 0;
+for (const file of wanted) {
+  const { name, what, run, by } = hunt(file);
+  if (run === undefined) missed += 1;
+  console.log(`| ${name} | ${what} | ${run ?? `not in ${values.runs}`} | ${by.replaceAll('|', '\\|')} |`);
+}
+process.exit(missed === 0 ? 0 : 1);
