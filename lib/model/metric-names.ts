@@ -26,6 +26,10 @@ export const metricNames = {
   RegistryFailed: 'Reads and notes for which the registry did not answer.',
   Heartbeat: 'Heartbeats of forwarders.',
   HeartbeatDropped: 'Heartbeats of clusters that are not known.',
+  // The ingest webhook.
+  IngestAccepted: 'Messages of signed requests that the queues took.',
+  IngestFailed: 'Messages of signed requests that the queues did not take: the forwarder sends them again.',
+  IngestRefused: 'Signed requests that were refused, by reason. A key that is wrong or a forwarder whose clock is.',
   // Refreshes and sweeps.
   Refreshed: 'Refreshes that were complete.',
   RefreshFailed: 'Refreshes that failed as a whole.',
