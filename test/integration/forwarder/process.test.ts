@@ -102,7 +102,7 @@ describe('forwarder process', () => {
   it('says in one line what is wrong with its configuration', async () => {
     const { output, ended } = start({ WORK_QUEUE_URL: undefined, PORT: 'http' });
     expect(await ended).toEqual([1, null]);
-    expect(output().trim()).toBe('kbind-forwarder: configuration: WORK_QUEUE_URL is not set; PORT: must be a port');
+    expect(output().trim()).toBe('kbind-forwarder: configuration: PORT: must be a port; WORK_QUEUE_URL is not set');
   });
 
   it('says in one line that a kubeconfig cannot be read', async () => {

@@ -70,6 +70,8 @@ describe('a cell on this machine', () => {
       return bodies.length > 0 && bodies;
     });
     expect(letter).toContain('nonsense');
+    // The message goes once the function has answered, which is a moment after its letter.
+    await cell.waitIdle();
     expect(cell.depth('instances')).toEqual({ ready: 0, inFlight: 0, delayed: 0 });
   });
 });
