@@ -11,7 +11,7 @@ import { readZip } from '../../support/local/read-zip.ts';
 import { bindAndOrder, changeAndDelete, startPlatform } from '../../support/local/platform.ts';
 
 const root = join(import.meta.dirname, '..', '..', '..');
-const FUNCTIONS = ['control', 'ingest', 'instances', 'tick', 'work'];
+const FUNCTIONS = ['control', 'ingest', 'instances', 'replay', 'tick', 'work'];
 let out = '';
 
 beforeAll(() => {
