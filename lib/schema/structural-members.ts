@@ -58,6 +58,12 @@ export function pickPlain(schema: OpenApiSchema, members: readonly string[] = pl
 /** Printed as text, a raw number gives its digits. */
 const numeric = (value: unknown): number => Number(isRawNumber(value) ? JSON.stringify(value) : value);
 
+/** An integer that a server printed as a float (1.20 does: `9.007e+15`), as long as nothing of it was lost. */
+export function asInteger(value: unknown): unknown {
+  const number = isRawNumber(value) ? numeric(value) : undefined;
+  return number !== undefined && Number.isSafeInteger(number) ? number : value;
+}
+
 /** API servers compile patterns with RE2: no look-around, no back references, at most 1,000 repetitions. */
 const NOT_IN_RE2 = /\(\?(?:[=!>]|<[=!])|\\[1-9k]/;
 const MAX_REPETITIONS = 1_000;

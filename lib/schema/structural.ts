@@ -1,6 +1,6 @@
 import { isRecord, type OpenApiDocument, type OpenApiSchema } from './openapi-document.ts';
 import { junctors } from './structural-junctors.ts';
-import { EMBEDDED, fits, INT_OR_STRING, pickPlain, plainMembers, PRESERVE } from './structural-members.ts';
+import { asInteger, EMBEDDED, fits, INT_OR_STRING, pickPlain, plainMembers, PRESERVE } from './structural-members.ts';
 
 /**
  * Turns any OpenAPI schema into a structural one, which is what a CustomResourceDefinition may hold
@@ -219,8 +219,10 @@ function oneOfWords(schema: OpenApiSchema, member: string, words: readonly strin
   return typeof value === 'string' && words.includes(value) ? { [member]: value } : {};
 }
 
-const withDefault = (structural: OpenApiSchema, source: OpenApiSchema): OpenApiSchema =>
-  fits(source['default'], structural) ? { ...structural, default: source['default'] } : structural;
+function withDefault(structural: OpenApiSchema, source: OpenApiSchema): OpenApiSchema {
+  const value = structural['type'] === 'integer' ? asInteger(source['default']) : source['default'];
+  return fits(value, structural) ? { ...structural, default: value } : structural;
+}
 
 /** Adds the default, the junctors and the rules, which depend on what became of the rest. */
 function finish(
