@@ -32,7 +32,7 @@ describe('functions', () => {
     expect(allowed.toSorted()).toEqual(['control', 'instances', 'work']);
   });
 
-  it.each(['Control', 'Instances', 'Work'])('%s is inside the VPC when there is one', (name) => {
+  it.each(['Control', 'Instances', 'Work', 'Replay'])('%s is inside the VPC when there is one', (name) => {
     expect(template.Resources[`${name}LambdaFunction`]?.Properties['VpcConfig']).toMatchObject({
       'Fn::If': ['InVpc', expect.anything(), { Ref: 'AWS::NoValue' }],
     });
