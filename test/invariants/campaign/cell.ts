@@ -89,7 +89,7 @@ export function registryOf(consumers: readonly Consumer[]): FleetRegistry {
     sweepAsked: () => Promise.resolve(),
     held: () => Promise.resolve(),
     distrust: () => undefined,
-  } as FleetRegistry;
+  };
 }
 
 let processes = 0;
@@ -223,7 +223,7 @@ export class Cell {
       const queue = this.#parts.queues[name];
       const batch = queue.receive((held) => this.#shuffled(held));
       if (batch.length === 0) return;
-      void this.#invoke(name, slot, batch, queue);
+      void this.#invoke(name, slot, batch);
     }
   }
 
@@ -237,13 +237,8 @@ export class Cell {
       .map(([, each]) => each);
   }
 
-  async #invoke(
-    name: FunctionName,
-    slot: Slot,
-    batch: readonly Held[],
-    queue: VirtualQueue,
-    extra = false,
-  ): Promise<void> {
+  async #invoke(name: FunctionName, slot: Slot, batch: readonly Held[], extra = false): Promise<void> {
+    const queue = this.#parts.queues[name];
     const { time, faults } = this.#parts;
     slot.busy = true;
     this.invocations += 1;
@@ -266,7 +261,7 @@ export class Cell {
     process.crashes = this.#parts.crashes;
     if (faults.draw(['killed'], 1.5) !== undefined)
       process.diesAt = process.awaits + 1 + faults.random.below(LONGEST_LIFE_AWAITS);
-    if (!extra && faults.draw(['duplicate'], 1) !== undefined) this.#alsoElsewhere(name, batch, queue);
+    if (!extra && faults.draw(['duplicate'], 1) !== undefined) this.#alsoElsewhere(name, batch);
     const startedAt = time.now();
     const left = (): number => timeoutMs - (time.now() - startedAt);
     const cancelTimeout = time.after(timeoutMs, () => {
@@ -296,12 +291,12 @@ export class Cell {
   }
 
   /** The same batch in a second container at the same time: a message group is not a lock. */
-  #alsoElsewhere(name: FunctionName, batch: readonly Held[], queue: VirtualQueue): void {
+  #alsoElsewhere(name: FunctionName, batch: readonly Held[]): void {
     const other = this.#slots[name].find(({ busy }) => !busy);
     if (other === undefined) return;
     this.#parts.faults.count('duplicate');
     other.busy = true;
-    this.#parts.time.after(this.#parts.random.below(400), () => void this.#invoke(name, other, batch, queue, true));
+    this.#parts.time.after(this.#parts.random.below(400), () => void this.#invoke(name, other, batch, true));
   }
 
   #startForwarder({ name, uid }: Consumer): void {

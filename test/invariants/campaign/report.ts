@@ -6,7 +6,7 @@ const MOST_ATTEMPTS = 80;
 /** Leaves out actions and kinds of faults for as long as the run still fails in the same way. */
 export async function narrow(failed: Result): Promise<Result> {
   let best = failed;
-  let attempts = 0;
+  const attempts = { left: MOST_ATTEMPTS };
   const kindOf = (text: string | undefined): string =>
     (text ?? '')
       .replace(/^\d+(\.\d+)? ms: /, '')
@@ -14,21 +14,21 @@ export async function narrow(failed: Result): Promise<Result> {
       .slice(0, 24);
   const wanted = kindOf(failed.violations[0]);
   const tryPlan = async (plan: Plan): Promise<boolean> => {
-    attempts += 1;
+    attempts.left -= 1;
     const result = await run(plan);
     const same = result.violations.some((text) => kindOf(text) === wanted);
     if (same) best = result;
     return same;
   };
   for (let size = Math.ceil(best.plan.history.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
-    for (let from = 0; from < best.plan.history.length && attempts < MOST_ATTEMPTS;) {
+    for (let from = 0; from < best.plan.history.length && attempts.left > 0;) {
       const history = best.plan.history.filter((_, index) => index < from || index >= from + size);
       if (!(await tryPlan({ ...best.plan, history }))) from += size;
     }
   }
   if (!(await tryPlan({ ...best.plan, rate: 0 }))) {
     for (const kind of best.plan.kinds) {
-      if (attempts >= MOST_ATTEMPTS) break;
+      if (attempts.left <= 0) break;
       await tryPlan({ ...best.plan, kinds: best.plan.kinds.filter((each) => each !== kind) });
     }
   }
@@ -44,6 +44,10 @@ export function report({ plan, violations, faults }: Result, title = 'violation'
     `  faults: ${plan.rate === 0 ? 'none' : [...faults].map(([kind, count]) => `${kind} ${count}`).join(', ')}`,
   ].join('\n');
 }
+
+/** The same for an assertion: nothing where nothing was wrong. */
+export const reportOf = (result: Result, title?: string): string =>
+  result.violations.length === 0 ? '' : report(result, title);
 
 /** Adds runs up. */
 export class Summary {

@@ -52,6 +52,8 @@ const CONSUMERS: readonly Consumer[] = [
 const QUIET_MS = 21 * 60_000;
 /** What follows a step is done by then, the first walks of a deletion among it; later there are only refreshes. */
 const CRASH_WINDOW_MS = 14_000;
+const FEW_KINDS = 4;
+const FOCUSED_RATES = [0.1, 0.2, 0.3];
 const RATES = [0, 0.01, 0.03, 0.06, 0.12];
 
 /** The plan of a seed. */
@@ -63,8 +65,16 @@ export function planOf(seed: number): Plan {
     consumers: consumers.map(({ name }) => name),
     pauseMs: random.pick([300, 3_000, 12_000]),
   });
-  const kinds = random.chance(0.3) ? allFaults : allFaults.filter(() => random.chance(0.6));
-  return { seed, history, rate: random.pick(RATES), kinds, ticks: random.pick(['all', 'refresh', 'refresh']) };
+  const kinds = faultKinds(random);
+  const rate = random.pick(kinds.length <= FEW_KINDS ? FOCUSED_RATES : RATES);
+  return { seed, history, rate, kinds, ticks: random.pick(['all', 'refresh', 'refresh']) };
+}
+
+/** All, many, or a few kinds that then come often: what needs two of one kind in a row is found so. */
+function faultKinds(random: Random): readonly FaultKind[] {
+  if (random.chance(0.25)) return allFaults;
+  if (random.chance(0.5)) return allFaults.filter(() => random.chance(0.6));
+  return Array.from({ length: 1 + random.below(FEW_KINDS) }, () => random.pick(allFaults));
 }
 
 function episodesOf(random: Random, until: number): Episode[] {
@@ -89,7 +99,7 @@ export async function run(plan: Plan, options: { readonly verbose?: boolean } = 
   for (const { name, uid } of CONSUMERS) network.addCluster(name, uid, random.below(1_000));
   network.addCluster('provider', 'd3000000-0000-4000-8000-000000000003');
   network.addCluster('impostor', 'e4000000-0000-4000-8000-000000000004');
-  for (const name of [...network.clusters.keys()]) network.routes.set(`${name}.test`, { cluster: name, valid: true });
+  for (const name of network.clusters.keys()) network.routes.set(`${name}.test`, { cluster: name, valid: true });
   const log: string[] = [];
   const monitor = new Monitor(network, CONSUMERS);
   const counts = { reconciles: 0, awaits: 0 };

@@ -117,7 +117,7 @@ export class Network {
       identity: {} as never,
       authority: undefined as never,
       observe: (request) => {
-        this.doing = { actor: (actors.get(request.user) as Actor | undefined) ?? unknownActor, verb: request.verb };
+        this.doing = { actor: actors.get(request.user) ?? unknownActor, verb: request.verb };
         // Dispatch follows at once and is synchronous.
         queueMicrotask(() => (this.doing = undefined));
       },
@@ -231,9 +231,9 @@ export class Network {
       case 'gone':
         return status(time, 410, 'Expired');
       case 'plain-404':
-        return text(time, 404, '404 page not found\n', 'text/plain; charset=utf-8');
+        return text(time, 404, '404 page not found\n', { 'content-type': 'text/plain; charset=utf-8' });
       case 'page':
-        return text(time, 200, '<html>sign in</html>', 'text/html');
+        return text(time, 200, '<html>sign in</html>', { 'content-type': 'text/html' });
       case 'refused':
         throw networkFailure('ECONNREFUSED');
       case 'reset-before':
@@ -306,6 +306,9 @@ const unknownActor = { name: 'unknown', product: true } as Actor;
 /** Forgets who took part in a run. */
 export const forgetActors = (): void => actors.clear();
 
+const headerText = (value: unknown): string =>
+  typeof value === 'number' ? String(value) : typeof value === 'string' ? value : JSON.stringify(value);
+
 const authenticate = (request: IncomingMessage) => ({
   name: (request as unknown as { actor: Actor }).actor.name,
   groups: ['system:masters', 'system:authenticated'],
@@ -338,13 +341,13 @@ function status(
     reason,
     code,
   };
-  return text(time, code, JSON.stringify(body), 'application/json', extra);
+  return text(time, code, JSON.stringify(body), { 'content-type': 'application/json', ...extra });
 }
 
-const text = (time: VirtualTime, statusCode: number, body: string, type: string, extra: Record<string, string> = {}) =>
+const text = (time: VirtualTime, statusCode: number, body: string, headers: Record<string, string>) =>
   ({
     statusCode,
-    headers: { 'content-type': type, date: new Date(time.now()).toUTCString(), ...extra },
+    headers: { date: new Date(time.now()).toUTCString(), ...headers },
     body: new Body(Buffer.from(body)),
   }) as unknown as Dispatcher.ResponseData;
 
@@ -375,11 +378,11 @@ function fakeResponse(to: ResponseTo): { response: ServerResponse; closed(): voi
     headersSent: false,
     writableEnded: false,
     setHeader(name: string, value: unknown) {
-      headers[name.toLowerCase()] = String(value as string);
+      headers[name.toLowerCase()] = headerText(value);
     },
     writeHead(status: number, more: Record<string, unknown> = {}) {
       code = status;
-      for (const [name, value] of Object.entries(more)) headers[name.toLowerCase()] = String(value as string);
+      for (const [name, value] of Object.entries(more)) headers[name.toLowerCase()] = headerText(value);
       response.headersSent = true;
       to.open(code, headers);
     },

@@ -92,9 +92,10 @@ export class Faults {
 
   /** One of these faults now and then, if it is among those of this run. */
   draw<Kind extends FaultKind>(kinds: readonly Kind[], weight = 1): Kind | undefined {
-    if (!this.active || !this.#random.chance(this.#rate * weight)) return undefined;
-    const kind = this.#random.pick(kinds);
-    return this.kinds.has(kind) ? kind : undefined;
+    if (!this.active) return undefined;
+    const possible = kinds.filter((kind) => this.kinds.has(kind));
+    if (possible.length === 0 || !this.#random.chance(this.#rate * weight)) return undefined;
+    return this.#random.pick(possible);
   }
 
   /** Whether something that lasts is under way. */

@@ -105,6 +105,7 @@ export class VirtualTime {
   }
 }
 
+const realTimeout = AbortSignal.timeout.bind(AbortSignal);
 const immediate = globalThis.setImmediate;
 /** Everything that promises, ticks and immediates have to do is done. */
 const settled = (): Promise<void> => new Promise((resolve) => void immediate(resolve));
@@ -119,7 +120,7 @@ export function takeOverProcess(time: VirtualTime, random: Random): Disposable {
     clearTimeout: globalThis.clearTimeout,
     setInterval: globalThis.setInterval,
     clearInterval: globalThis.clearInterval,
-    timeout: AbortSignal.timeout,
+    timeout: (ms: number) => realTimeout(ms),
     random: Math.random,
     sleep: timers.setTimeout,
     randomUUID: crypto.randomUUID,
