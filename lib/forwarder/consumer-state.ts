@@ -1,5 +1,6 @@
 import { keyOf, keyText, type KubeObject, type MetaObject, type ObjectKey } from '../model/api.ts';
 import { findCondition } from '../model/conditions.ts';
+import { secretKeyOf, usedSecretRef } from '../model/secret-ref.ts';
 import { parseConnection, type AnyBinding } from '../model/kinds.ts';
 import type { Logger } from '../model/log.ts';
 import { CONFLICT_MARKER, TRUE } from '../model/markers.ts';
@@ -108,11 +109,11 @@ export class ConsumerState implements ConsumerView {
 }
 
 function connectionView(object: KubeObject): ConnectionView {
-  const { spec, status, metadata } = parseConnection(object);
-  const { namespace, name } = spec.kubeconfigSecretRef;
+  const connection = parseConnection(object);
+  const { status, metadata } = connection;
   return {
     uid: metadata.uid,
-    secret: { namespace, name },
+    secret: secretKeyOf(usedSecretRef(connection)),
     remoteClusterUID: status.remoteClusterUID,
     secretVersion: status.secretVersion,
     connected: findCondition(status.conditions, 'Connected')?.status === 'True',

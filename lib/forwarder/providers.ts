@@ -2,6 +2,7 @@ import { resources, type KubeObject, type Json } from '../model/api.ts';
 import type { Clock } from '../model/clock.ts';
 import { KbindError } from '../model/errors.ts';
 import { parseConnection } from '../model/kinds.ts';
+import { usedSecretRef } from '../model/secret-ref.ts';
 import { createKubeClient } from '../kube/client.ts';
 import type { Egress } from '../kube/egress.ts';
 import { readClusterIdentity } from '../kube/identity.ts';
@@ -22,7 +23,7 @@ export interface ProviderOptions {
 export function createOpenProvider({ consumer, clock, egress }: ProviderOptions): OpenProvider {
   return async (name, { signal }) => {
     const connection = parseConnection(await consumer.get(resources.connections, { name }, { signal }));
-    const { namespace, name: secretName, key } = connection.spec.kubeconfigSecretRef;
+    const { namespace, name: secretName, key } = usedSecretRef(connection);
     const secret = await consumer.find(resources.secrets, { namespace, name: secretName }, { signal });
     const target = parseForeignKubeconfig(kubeconfigIn(secret, key), egress);
     const client = createKubeClient(target, { clock, egress, side: 'provider' });

@@ -3,7 +3,7 @@ import type { KubeObject } from '../model/api.ts';
 import { KbindError } from '../model/errors.ts';
 import { parseForeignKubeconfig } from '../kube/kubeconfig.ts';
 import type { ConnectionTarget } from '../kube/target.ts';
-import { secretText, type SecretRef } from './secret-ref.ts';
+import { secretText, type SecretRef } from '../model/secret-ref.ts';
 
 /** A kubeconfig out of a Secret, vetted (spec §9). Nothing of it may be logged or stored but the version. */
 export interface Credential {

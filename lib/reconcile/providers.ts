@@ -2,7 +2,7 @@ import { KbindError } from '../model/errors.ts';
 import type { Connection } from '../model/kinds.ts';
 import { readCredential, type Credential } from './credential.ts';
 import type { ProviderPool } from './provider-pool.ts';
-import { secretKeyOf, usedSecretRef } from './secret-ref.ts';
+import { secretKeyOf, usedSecretRef } from '../model/secret-ref.ts';
 import { createSide } from './side.ts';
 import type { Probe, Providers, SharedReads, Side } from './world.ts';
 

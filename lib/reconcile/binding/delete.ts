@@ -1,5 +1,6 @@
 import { isError, type ErrorClass } from '../../model/errors.ts';
 import { CLEANUP_FINALIZER } from '../../model/markers.ts';
+import { reconcileRequest } from '../../model/request.ts';
 import { done, wait, waitForPermission, type Outcome } from '../../model/outcome.ts';
 import { hasFinalizer, removeFinalizer } from '../object-writes.ts';
 import { deleteRelated } from '../related/delete.ts';
@@ -133,5 +134,14 @@ async function end(
   world.trace.step(nodes.release);
   const options = { signal: world.signal };
   await removeFinalizer(world.consumer.client, { ref, object: binding.raw }, CLEANUP_FINALIZER, options);
+  await tellConnection(world, binding);
   return done('released');
+}
+
+/** A deleting Connection waits for its last binding, with growing pauses: now it need not. Lost, it only comes later. */
+async function tellConnection(world: World, { metadata, spec }: Target['binding']): Promise<void> {
+  const { value: connection } = await world.reads.connection(spec.connectionRef.name);
+  if (connection?.metadata.deletionTimestamp === undefined) return;
+  const request = reconcileRequest(world.cluster, 'connection', { name: spec.connectionRef.name });
+  await world.tell.reconcile([request], `${metadata.uid}/released`);
 }

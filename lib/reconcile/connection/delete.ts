@@ -5,7 +5,7 @@ import { parseConnection, type Connection } from '../../model/kinds.ts';
 import { CLEANUP_FINALIZER } from '../../model/markers.ts';
 import { done, wait, waitForDeletion, type Outcome } from '../../model/outcome.ts';
 import { hasFinalizer, removeFinalizer } from '../object-writes.ts';
-import { secretKeyOf, secretText, usedSecretRef } from '../secret-ref.ts';
+import { secretKeyOf, secretText, usedSecretRef } from '../../model/secret-ref.ts';
 import { tellConnectionDependents } from '../tell-dependents.ts';
 import { DELETION_GRACE_MS, IDENTITY_MAX_AGE_MS, type World } from '../world.ts';
 import { findNamesake, requestDeletion } from './auto-bind.ts';

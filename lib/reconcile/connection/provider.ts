@@ -1,5 +1,5 @@
 import { isError, KbindError } from '../../model/errors.ts';
-import { secretText, usedSecretRef } from '../secret-ref.ts';
+import { secretText, usedSecretRef } from '../../model/secret-ref.ts';
 import { IDENTITY_MAX_AGE_MS, type Probe, type World } from '../world.ts';
 import { nodes } from './chart.ts';
 import { forbiddenMessage, whatFailed, whoChanged, type Finding } from './what-was-found.ts';

@@ -10,7 +10,7 @@ import {
   secretRefWasChanged,
   secretText,
   usedSecretRef,
-} from '../secret-ref.ts';
+} from '../../model/secret-ref.ts';
 import type { World } from '../world.ts';
 import type { Finding } from './what-was-found.ts';
 import { parseConnection } from '../../model/kinds.ts';

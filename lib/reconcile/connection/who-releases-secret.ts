@@ -2,7 +2,7 @@ import { isDeleting } from '../../model/crd.ts';
 import type { Connection } from '../../model/kinds.ts';
 import { CLEANUP_FINALIZER } from '../../model/markers.ts';
 import { hasFinalizer } from '../object-writes.ts';
-import { secretKeyOf, usedSecretRef } from '../secret-ref.ts';
+import { secretKeyOf, usedSecretRef } from '../../model/secret-ref.ts';
 import { keyText } from '../../model/api.ts';
 
 /** What a Connection that goes does with the finalizer on a Secret that others may use as well (spec §2, Deleting). Pure. */

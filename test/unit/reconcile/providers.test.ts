@@ -8,7 +8,7 @@ import { ClusterIdentity } from '../../../lib/reconcile/cluster-identity.ts';
 import { readCredential } from '../../../lib/reconcile/credential.ts';
 import { ProviderPool } from '../../../lib/reconcile/provider-pool.ts';
 import { createProviders } from '../../../lib/reconcile/providers.ts';
-import { usedSecretRef } from '../../../lib/reconcile/secret-ref.ts';
+import { usedSecretRef } from '../../../lib/model/secret-ref.ts';
 import { aConnection, NOW } from '../connection/samples.ts';
 
 const ref = { namespace: 'kbind', name: 'demo', key: 'kubeconfig' };

@@ -1,6 +1,6 @@
-import { keyText, type ObjectKey } from '../model/api.ts';
-import type { Connection, ConnectionSpec } from '../model/kinds.ts';
-import { SECRET_REF_ANNOTATION } from '../model/markers.ts';
+import { keyText, type ObjectKey } from './api.ts';
+import type { Connection, ConnectionSpec } from './kinds.ts';
+import { SECRET_REF_ANNOTATION } from './markers.ts';
 
 /**
  * Which Secret a Connection's credentials come from. `kubeconfigSecretRef` is immutable, but API servers before 1.25 cannot
