@@ -4,11 +4,13 @@ import { isError } from '../../model/errors.ts';
 import type { AnyBinding } from '../../model/kinds.ts';
 import { SYNCER_FINALIZER } from '../../model/markers.ts';
 import { reconcileRequest } from '../../model/request.ts';
+import type { BindingLists } from '../instance/which-binding.ts';
 import { hasFinalizer } from '../object-writes.ts';
 import { IDENTITY_MAX_AGE_MS, type World } from '../world.ts';
 import { deletionNodes as nodes } from './chart.ts';
 import { coveringOther, whyNotOurs } from './may-it-end.ts';
 import { scopeOf } from './target.ts';
+import { uncoveredBy } from './what-is-left.ts';
 
 /** What one walk over one API came to. */
 export interface CleanUp {
@@ -29,20 +31,25 @@ export interface Walk {
 }
 
 /** Complete lists of both kinds, never from a cache: what is skipped or deleted rests on them. */
-async function allBindings({ reads }: World): Promise<readonly AnyBinding[]> {
+async function bindingLists({ reads }: World): Promise<BindingLists> {
   const [clusterBindings, bindings] = await Promise.all([
     reads.clusterBindings({ fresh: true }),
     reads.bindings({ fresh: true }),
   ]);
-  return [...clusterBindings.value, ...bindings.value];
+  return { clusterBindings: clusterBindings.value, bindings: bindings.value };
 }
+
+const allOf = ({ clusterBindings, bindings }: BindingLists): readonly AnyBinding[] => [...clusterBindings, ...bindings];
 
 /** One API through the chart, up to the deletion of its CRD. */
 export async function cleanUpApi(world: World, walk: Walk, api: string): Promise<CleanUp> {
   const { trace } = world;
   const finished: CleanUp = { api, left: 0 };
-  const other = coveringOther(walk.binding, await allBindings(world), api);
-  if (trace.decide(nodes.covered, other !== undefined)) return finished;
+  const lists = await bindingLists(world);
+  const other = coveringOther(walk.binding, allOf(lists), api);
+  if (trace.decide(nodes.covered, other !== undefined) && other !== undefined) {
+    return { ...finished, skipped: await whatItLeaves(world, { binding: walk.binding, other, lists }, api) };
+  }
 
   const { value: crd } = await world.reads.crd(api, { fresh: true });
   const ref = crd === undefined ? undefined : instanceResource(crd);
@@ -57,6 +64,16 @@ export async function cleanUpApi(world: World, walk: Walk, api: string): Promise
   if (left > 0) return { api, left };
   if (!trace.decide(nodes.clusterBinding, walk.binding.kind === 'ClusterBinding')) return finished;
   return removeCrd(world, walk, { api, total });
+}
+
+/** An API that another binding lists is not unwound, also where that one does not hold all of it. */
+async function whatItLeaves(
+  world: World,
+  overlap: Parameters<typeof uncoveredBy>[1],
+  api: string,
+): Promise<string | undefined> {
+  const { value: crd } = await world.reads.crd(api);
+  return crd === undefined ? undefined : uncoveredBy(world, overlap, crd);
 }
 
 /**
@@ -97,7 +114,7 @@ async function removeCrd(
     trace.step(nodes.removeCrd, 'nothing to delete');
     return { api, left: 0 };
   }
-  const other = coveringOther(walk.binding, await allBindings(world), api);
+  const other = coveringOther(walk.binding, allOf(await bindingLists(world)), api);
   if (other !== undefined) {
     trace.step(nodes.removeCrd, `kept for ${other.kind} ${other.metadata.name}`);
     return { api, left: 0 };
@@ -110,7 +127,7 @@ async function removeCrd(
 /** People must be able to see what went, and that it was many. */
 async function announceRemoval(world: World, { binding }: Walk, crd: KubeObject, total: number): Promise<void> {
   const { kind } = crdSpec(crd).names;
-  const message = `deleting CustomResourceDefinition ${crd.metadata.name} of the last binding that lists it; ${total} ${kind} instances go with it`;
+  const message = `deleting CustomResourceDefinition ${crd.metadata.name} of the last binding that lists it; ${total === 1 ? `1 ${kind} instance goes` : `${total} ${kind} instances go`} with it`;
   await (total > 0
     ? world.events.warn(binding.raw, 'CRDDeleted', message)
     : world.events.normal(binding.raw, 'CRDDeleted', message));

@@ -84,9 +84,12 @@ export function conflictsCondition(results: readonly ApiResult[]): WantedConditi
   return condition('Conflicts', 'True', foreign ? 'ForeignObjectExists' : 'OwnedByAnother', messages.join('; '));
 }
 
-/** 403s, of either cluster. */
+/** 403s, of either cluster; those that leave the API in service coexist with Ready=True. */
 export function permissionCondition(results: readonly ApiResult[]): WantedCondition {
-  const denied = results.filter(({ state }) => state === 'forbidden').map(({ message }) => message);
+  const denied = results.flatMap(({ state, message, denied: also }) => [
+    ...(state === 'forbidden' ? [message] : []),
+    ...(also === undefined ? [] : [also]),
+  ]);
   return denied.length === 0
     ? condition('PermissionDenied', 'False', 'AsExpected', 'every request was allowed')
     : condition('PermissionDenied', 'True', 'Forbidden', denied.join('; '));

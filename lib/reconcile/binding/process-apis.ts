@@ -7,6 +7,7 @@ import { installSchema } from '../schema-install.ts';
 import { readSchema } from '../schema-read.ts';
 import type { InstallRequest, SchemaResult } from '../schema-result.ts';
 import type { Side, World } from '../world.ts';
+import { isAskedNow, whyNotWatched } from './may-it-watch.ts';
 import { scopeOf, type Pass } from './target.ts';
 
 /** APIs of one binding that are worked on side by side. */
@@ -23,6 +24,8 @@ export interface ConflictingInstance {
 /** What became of one requested API. */
 export interface ApiResult extends SchemaResult {
   readonly conflicts: readonly ConflictingInstance[];
+  /** What the provider does not permit although the API is in service. */
+  readonly denied?: string | undefined;
 }
 
 /** For each requested API: export check, schema, conflict annotations; in the order of names. */
@@ -49,7 +52,18 @@ function installRequest({ target, connection, belief }: Pass, provider: Side, ap
 async function processApi(world: World, pass: Pass, request: InstallRequest): Promise<ApiResult> {
   const openApi = pass.connection.status.activeSchemaSource === 'OpenAPI';
   const result = await (openApi ? readSchema(world, request) : installSchema(world, request));
-  return countConflicts(world, pass, result);
+  const counted = await countConflicts(world, pass, result);
+  return { ...counted, denied: await whatIsDenied(world, pass, request.provider, counted) };
+}
+
+async function whatIsDenied(
+  world: World,
+  { target }: Pass,
+  provider: Side,
+  { state, crd }: SchemaResult,
+): Promise<string | undefined> {
+  const ref = state === 'installed' && crd !== undefined ? instanceResource(crd) : undefined;
+  return ref === undefined || !isAskedNow(target.binding) ? undefined : whyNotWatched(world, provider, ref);
 }
 
 /** Counts the marked instances of an API that is in service, by a list that the label selects. */

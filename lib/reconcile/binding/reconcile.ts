@@ -31,6 +31,7 @@ import {
 } from './is-it-ready.ts';
 import { shadowedApis } from './is-it-shadowed.ts';
 import { processApis, type ApiResult } from './process-apis.ts';
+import { apisLeft } from './what-is-left.ts';
 import { boundApis, persist, wantedStatus } from './status.ts';
 import { olderOf, readTarget, rewritten, type Pass, type Target } from './target.ts';
 
@@ -195,8 +196,8 @@ const readyConditions = (said: readonly string[]): ReturnType<typeof condition>[
 async function remarksFor(world: World, { target }: Pass, results: readonly ApiResult[]): Promise<string[]> {
   const { binding } = target;
   const [clusterBindings, bindings] = await Promise.all([world.reads.clusterBindings(), world.reads.bindings()]);
-  const shadowed = shadowedApis(binding, { clusterBindings: clusterBindings.value, bindings: bindings.value });
-  return remarks(results, shadowed);
+  const lists = { clusterBindings: clusterBindings.value, bindings: bindings.value };
+  return [...remarks(results, shadowedApis(binding, lists)), ...(await apisLeft(world, binding, lists))];
 }
 
 /** Setting up many APIs takes longer than a read is believed: the Connection must still be the same, and Ready. */
@@ -212,6 +213,7 @@ function whenAgain(results: readonly ApiResult[], { waiting, denied }: RelatedRe
   if (states.has('establishing')) return wait('the API server establishes a CRD', 1, 30);
   if (states.has('terminating')) return waitForDeletion('a CRD is being deleted');
   if (waiting) return waitForDeletion('a related copy or its namespace is on its way out');
-  if (states.has('forbidden') || denied.length > 0) return waitForPermission('a request is forbidden');
+  const deniedApis = results.some(({ denied: why }) => why !== undefined);
+  if (states.has('forbidden') || deniedApis || denied.length > 0) return waitForPermission('a request is forbidden');
   return done(nodes.status);
 }

@@ -103,9 +103,10 @@ function leaveOrThrow({ attempt }: Work, error: unknown): LeftBehind {
   const leftAlone = details.leftAloneSeconds;
   if (PASSING.has(errorClass) && leftAlone === undefined) throw error;
   if (attempt + 1 >= MAX_PROVIDER_READS) return new LeftBehind(message);
-  if (leftAlone === undefined) throw error;
-  // Postponed without an attempt, a drain would never come to its fifth while the provider stays away.
-  throw new KbindError('unavailable', message, { retryAfterSeconds: leftAlone }, error);
+  // Postponed or waiting, which count no attempts, a drain would never come to its fifth.
+  if (leftAlone !== undefined) throw new KbindError('unavailable', message, { retryAfterSeconds: leftAlone }, error);
+  if (errorClass === 'forbidden') throw new KbindError('unavailable', message, details, error);
+  throw error;
 }
 
 async function tellLeftBehind({ world, api, providerKey }: Work, binding: AnyBinding, left: LeftBehind): Promise<void> {

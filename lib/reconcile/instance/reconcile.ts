@@ -13,7 +13,7 @@ import { copyStatus } from './copy-status.ts';
 import { createCopy } from './create-copy.ts';
 import { deleteInstance } from './delete.ts';
 import { drainIfDue } from './drain.ts';
-import { tellRefusal } from './refusals.ts';
+import { tellForbidden, tellRefusal } from './refusals.ts';
 import { coveringBinding, whyNotBound } from './which-binding.ts';
 import { whoOwns } from './who-owns-it.ts';
 import {
@@ -42,8 +42,17 @@ export function reconcileInstance(world: World, request: ReconcileRequest): Prom
     if (work === undefined) return done('the API does not exist on the consumer');
     const object = await readSource(work);
     world.trace.decide(nodes.object, object !== undefined);
-    return object === undefined ? done('consumer object does not exist') : reconcileObject(work, object);
+    return object === undefined ? done('consumer object does not exist') : reconcileTelling(work, object);
   });
+}
+
+async function reconcileTelling(work: Work, object: KubeObject): Promise<Outcome> {
+  try {
+    return await reconcileObject(work, object);
+  } catch (error) {
+    await tellForbidden(work, object, error);
+    throw error;
+  }
 }
 
 /** From the consumer object on: also where the reconcile goes on from the answer of the write that added the finalizer. */

@@ -4,6 +4,22 @@ import { waitForDeletion, waitForPermission, type Outcome } from '../../model/ou
 import type { Work } from './work.ts';
 
 /**
+ * A 403 of the provider that no write of a spec met (a read, a deletion, a drain): said on the object, which waits for the
+ * permission by the error's class. What is forbidden about the Connection as a whole is its own condition.
+ */
+export async function tellForbidden(
+  { world, api, providerKey }: Work,
+  object: KubeObject,
+  error: unknown,
+): Promise<void> {
+  if (!isError(error, 'forbidden') || error.details.side !== 'provider' || error.details.api !== api.name) return;
+  world.trace.step('Warning Event', 'Forbidden');
+  const copy = `${api.name} ${keyText(providerKey)}`;
+  const message = `The provider forbids what ${copy} needs: ${error.message}. Ask its admin for the permission; it is tried again every 30 s.`;
+  await world.events.warn(object, 'Forbidden', message);
+}
+
+/**
  * What becomes of a spec that the provider did not take. Forbidden: an Event, and again after 30 s for as long as it lasts.
  * A namespace that is being terminated is waited for. Refused for what it is: an Event with the server's words, then thrown
  * (one dead letter). Anything else is thrown, to be retried.

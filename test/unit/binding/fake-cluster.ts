@@ -1,5 +1,13 @@
 import jsonPatch, { type Operation } from 'fast-json-patch';
-import type { JsonPatchOperation, KubeClient, ListOptions, ListPage, SentObject } from '../../../lib/kube/types.ts';
+import type {
+  JsonPatchOperation,
+  KubeClient,
+  ListOptions,
+  ListPage,
+  SentObject,
+  WatchEvent,
+  WatchOptions,
+} from '../../../lib/kube/types.ts';
 import { apiName, keyText, type KubeObject, type ObjectKey, type ResourceRef } from '../../../lib/model/api.ts';
 import { instant, type Clock } from '../../../lib/model/clock.ts';
 import { KbindError } from '../../../lib/model/errors.ts';
@@ -68,7 +76,7 @@ export class FakeCluster {
       listMetadata: (ref, options) => this.#list(ref, options),
       listAll: (ref, options) => this.#list(ref, options),
       listAllMetadata: (ref, options) => this.#list(ref, options),
-      watch: unexpected,
+      watch: (ref, options) => this.#watch(ref, options),
       getPath: unexpected,
       apply: unexpected,
       create: (ref, object) => this.#create(ref, object),
@@ -107,6 +115,14 @@ export class FakeCluster {
       .filter(({ metadata }) => options.namespace === undefined || metadata.namespace === options.namespace)
       .filter(({ metadata }) => label === undefined || metadata.labels?.[label] === value);
     return Promise.resolve({ items, resourceVersion: `${this.#version}`, sentAt: instant(this.#clock), bytes: 0 });
+  }
+
+  /** Stands, and ends without an event. */
+  // eslint-disable-next-line require-yield
+  async *#watch(ref: ResourceRef, { onOpen }: WatchOptions): AsyncIterable<WatchEvent> {
+    this.#ask('watch', ref, undefined);
+    await Promise.resolve();
+    onOpen?.();
   }
 
   async #create(ref: ResourceRef, object: SentObject): Promise<KubeObject> {

@@ -4,7 +4,7 @@ import { KbindError } from '../../../lib/model/errors.ts';
 import { reconcileRequest } from '../../../lib/model/request.ts';
 import { deletionNodes, nodes } from '../../../lib/reconcile/instance/chart.ts';
 import { reconcileInstance } from '../../../lib/reconcile/instance/reconcile.ts';
-import { ago, FINALIZER, InstanceWorld, ready, widgets, KEY } from './instance-world.ts';
+import { ago, API, FINALIZER, InstanceWorld, ready, widgets, KEY } from './instance-world.ts';
 
 interface Row {
   readonly edge: string;
@@ -382,6 +382,30 @@ describe('drain (spec §4, last paragraph)', () => {
     expect(await world.instanceOutcome(4)).toMatchObject({ reason: 'drained' });
     expect(world.events.at(-1)?.message).toContain('widgets.example.org team-a/w');
     expect(world.sourceNow?.metadata.finalizers).toEqual([]);
+  });
+
+  test('a read that the provider forbids counts as a failed one: a drain does not wait for a permission for ever', async () => {
+    const world = draining(9);
+    world.provider.beforeRequest = () => {
+      throw new KbindError('forbidden', 'get is forbidden', { side: 'provider', api: API });
+    };
+    await expect(world.instanceOutcome(3)).rejects.toMatchObject({ errorClass: 'unavailable' });
+    expect(await world.instanceOutcome(4)).toMatchObject({ reason: 'drained' });
+    expect(world.events.at(-1)?.reason).toBe('LeftBehind');
+  });
+
+  test.each([
+    ['a read', 'get', {}],
+    ['a deletion', 'delete', { deletionTimestamp: ago(1) }],
+  ])('%s that the provider forbids is said on the object, which waits', async (_what, forbidden, metadata) => {
+    const world = new InstanceWorld({ ...metadata, finalizers: [FINALIZER] });
+    world.copy(undefined);
+    world.provider.beforeRequest = ({ verb, api }) => {
+      if (verb === forbidden && api === API) throw new KbindError('forbidden', 'no', { side: 'provider', api });
+    };
+    await expect(world.instanceOutcome()).rejects.toMatchObject({ errorClass: 'forbidden' });
+    expect(world.events.map(({ reason }) => reason)).toEqual(['Forbidden']);
+    expect(world.sourceNow?.metadata.finalizers).toEqual([FINALIZER]);
   });
 
   test('a provider that is left alone counts as a failed read, not as a wait without end', async () => {
