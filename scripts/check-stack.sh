@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 package=.build/package
 requirements=infra/checks/requirements.txt
+helm_version=v3.19.5
 wanted=$(sha256sum "$requirements" | cut -c1-12)
 tools="${XDG_CACHE_HOME:-$HOME/.cache}/kbind-serverless/stack-tools-$wanted"
 if [ ! -f "$tools/complete" ]; then
@@ -23,6 +24,17 @@ osls package --package .build/package-vpc \
   --param 'subnetIds=subnet-0123456789abcdef0,subnet-0123456789abcdef1' --param 'securityGroupIds=sg-0123456789abcdef0' >/dev/null
 "$tools/bin/cfn-lint" --regions eu-central-1 -i W3005 W8003 -t .build/package-vpc/cloudformation-template-update-stack.json
 echo 'cfn-lint: nothing found'
+
+# The forwarder's chart is rendered by Helm itself, built once from its Go module where there is none.
+HELM=${HELM:-$(command -v helm || true)}
+if [ -z "$HELM" ]; then
+  HELM="${XDG_CACHE_HOME:-$HOME/.cache}/kbind-serverless/helm-$helm_version/helm"
+  if [ ! -x "$HELM" ]; then
+    command -v go >/dev/null || { echo 'Neither helm nor go is here: the chart cannot be checked.' >&2; exit 1; }
+    GOBIN=$(dirname "$HELM") go install "helm.sh/helm/v3/cmd/helm@$helm_version"
+  fi
+fi
+export HELM
 
 mkdir -p .build/stack
 "$tools/bin/python" infra/checks/deploy.py "$package" . .build/stack/deployed.json
