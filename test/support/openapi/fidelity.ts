@@ -69,6 +69,7 @@ export const fidelityCrd = {
 export const fidelitySpec = {
   size: 'large',
   replicas: 3,
+  quota: 9007199254740991,
   ratio: null,
   port: 'http',
   ports: [
