@@ -4,7 +4,7 @@ import { narrow, reportOf, Summary } from './campaign/report.ts';
 import { planOf, run } from './campaign/run.ts';
 
 /** A short run of the campaign; longer with CAMPAIGN_RUNS and another CAMPAIGN_SEED. */
-const RUNS = Number(process.env['CAMPAIGN_RUNS'] ?? '12');
+const RUNS = Number(process.env['CAMPAIGN_RUNS'] ?? '8');
 const FIRST_SEED = Number(process.env['CAMPAIGN_SEED'] ?? '1');
 
 test('random histories under random faults break no line of spec §8', { timeout: 60_000 + RUNS * 20_000 }, async () => {
