@@ -11,6 +11,7 @@ import { zip } from './zip.ts';
  */
 const root = join(import.meta.dirname, '..');
 const out = process.argv[2] ?? join(root, '.build');
+const CLI_ENTRY = join(root, 'lib', 'cli', 'main.ts');
 const FORWARDER_ENTRY = join(root, 'lib', 'app', 'forwarder-main.ts');
 
 /** Bundled CommonJS packages call `require` for Node's own modules, which ESM does not have. */
@@ -75,13 +76,32 @@ async function buildForwarder(): Promise<void> {
   report('forwarder', code.length);
 }
 
+async function buildFunctions(): Promise<void> {
+  const files = (await readdir(join(root, 'functions'))).filter((file) => file.endsWith('.ts'));
+  if (files.length === 0) throw new Error('functions/ holds no handler');
+  for (const file of files.toSorted()) await buildFunction(file);
+}
+
+/** `kbind-fleet`, for Node itself: `.build` is no ES module scope of its own, so it gets one. */
+async function buildCli(): Promise<void> {
+  const { code } = await bundle(CLI_ENTRY, 'kbind-fleet', [withoutAuthPlugins]);
+  await mkdir(join(out, 'cli'), { recursive: true });
+  await writeFile(join(out, 'cli', 'package.json'), '{ "type": "module" }\n');
+  await writeFile(join(out, 'cli', 'kbind-fleet.js'), code, { mode: 0o755 });
+  report('kbind-fleet', code.length);
+}
+
 function report(what: string, size: number, zipped?: number): void {
   const kilobytes = (bytes: number): string => `${Math.round(bytes / 1024)} KB`;
   console.log(`${what}: ${kilobytes(size)}${zipped === undefined ? '' : `, ${kilobytes(zipped)} zipped`}`);
 }
 
-for (const folder of ['functions', 'forwarder', 'maps']) await rm(join(out, folder), { recursive: true, force: true });
-const functions = (await readdir(join(root, 'functions'))).filter((file) => file.endsWith('.ts'));
-if (functions.length === 0) throw new Error('functions/ holds no handler');
-for (const file of functions.toSorted()) await buildFunction(file);
-await buildForwarder();
+const parts = ['functions', 'forwarder', 'cli'] as const;
+/** One part only, if it is named after the folder. */
+const wanted = process.argv[3] === undefined ? parts : parts.filter((part) => part === process.argv[3]);
+for (const folder of [...wanted, 'maps']) await rm(join(out, folder), { recursive: true, force: true });
+for (const part of wanted) {
+  if (part === 'functions') await buildFunctions();
+  else if (part === 'forwarder') await buildForwarder();
+  else await buildCli();
+}

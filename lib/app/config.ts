@@ -219,3 +219,8 @@ export function readForwarderConfig(environment: Environment = process.env): For
     logLevel: values.LOG_LEVEL,
   });
 }
+
+/** Lets the AWS SDK find the credentials of a profile of the person at this terminal. For the CLI, before its first request. */
+export function useProfile(profile: string, environment: Record<string, string | undefined> = process.env): void {
+  environment['AWS_PROFILE'] = profile;
+}

@@ -1,6 +1,7 @@
 import pc from 'picocolors';
 import type { LogFields, Logger } from '../model/log.ts';
 import { startLocalCell, type LocalCell } from './cell.ts';
+import { writeEndpointFile } from './endpoint-file.ts';
 import { Narrator } from './narrator.ts';
 
 /** How often what happened is told, ms. */
@@ -29,6 +30,7 @@ export async function startNarratedCell(options: {
     onConnected: (cluster, uid) => narrator.connected(cluster, uid),
     onUnreachable: (cluster, why) => narrator.unreachable(cluster, why),
   });
+  const removeEndpointFile = await writeEndpointFile(cell, fleetDir);
   let deadLetters = 0;
   const timer = setInterval(() => {
     narrator.flush();
@@ -40,6 +42,7 @@ export async function startNarratedCell(options: {
     cell,
     async stop() {
       clearInterval(timer);
+      await removeEndpointFile();
       const { undelivered } = await cell.stop();
       narrator.flush();
       if (undelivered > 0) print(`${undelivered} change(s) were not delivered; the next start finds them again`);

@@ -1,0 +1,147 @@
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readFleetDirectory, type FleetFile } from '../../fleet/directory-files.ts';
+import type { FleetCluster, FleetRegistry, Lookup } from '../../fleet/registry.ts';
+import { createKubeClient } from '../../kube/client.ts';
+import { readClusterIdentity } from '../../kube/identity.ts';
+import { parseForeignKubeconfig } from '../../kube/kubeconfig.ts';
+import type { ConnectionTarget } from '../../kube/target.ts';
+import { systemClock } from '../../model/clock.ts';
+import { KbindError } from '../../model/errors.ts';
+import { CliError } from '../exit-codes.ts';
+import type { Fleet, FleetEntry, NewReach } from './fleet.ts';
+
+/** How long a cluster may take to say who it is when a UID is looked for, ms. */
+const ASK_MS = 5_000;
+const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+
+type Usable = FleetFile & { readonly target: ConnectionTarget };
+
+/**
+ * A fleet as a directory of `NAME.kubeconfig` files. Pausing is a marker beside it, `NAME.paused`, which a running cell sees
+ * within five seconds. Each cluster is asked for its UID by itself, so that one that hangs keeps no other waiting.
+ */
+export class DirectoryFleet implements Fleet {
+  readonly place: string;
+  readonly registry = lookupsOnly((uid) => this.#lookup(uid));
+  readonly #allowLoopback: boolean;
+  /** UIDs by the bytes of kubeconfigs. */
+  readonly #known = new Map<string, Promise<string>>();
+
+  constructor(dir: string, allowLoopback: boolean) {
+    this.place = dir;
+    this.#allowLoopback = allowLoopback;
+  }
+
+  async entries(): Promise<readonly FleetEntry[]> {
+    return (await this.#files()).map(entryOf);
+  }
+
+  async open(nameOrUid: string, signal: AbortSignal): Promise<FleetCluster> {
+    const file = (await this.#files()).find(({ name }) => name === nameOrUid);
+    if (file !== undefined) return this.#open(file, signal);
+    const found = await this.#lookup(nameOrUid);
+    if (found.found !== 'cluster') throw unknownCluster(nameOrUid, this.place);
+    return found.cluster;
+  }
+
+  async target(reach: NewReach): Promise<ConnectionTarget> {
+    if (!('kubeconfig' in reach)) throw onlyDeployed();
+    return parseForeignKubeconfig(await readKubeconfig(reach.kubeconfig), { allowLoopback: this.#allowLoopback });
+  }
+
+  async add({ name, reach }: { readonly name: string; readonly reach: NewReach }): Promise<void> {
+    if (!('kubeconfig' in reach)) throw onlyDeployed();
+    if (!NAME.test(name)) throw new CliError('usage', `${name} is no name: lower-case letters, digits, -`);
+    const text = await readKubeconfig(reach.kubeconfig);
+    const path = join(this.place, `${name}.kubeconfig`);
+    await writeFile(path, text, { mode: 0o600, flag: 'wx' }).catch((error: Error) => {
+      throw new CliError('refused', `${name} is in the fleet already, or cannot be written: ${error.message}`);
+    });
+  }
+
+  pause(name: string): Promise<void> {
+    return writeFile(join(this.place, `${name}.paused`), '');
+  }
+
+  async resume(name: string): Promise<undefined> {
+    await rm(join(this.place, `${name}.paused`), { force: true });
+  }
+
+  async remove(name: string): Promise<void> {
+    for (const suffix of ['kubeconfig', 'paused', 'hmac']) {
+      await rm(join(this.place, `${name}.${suffix}`), { force: true });
+    }
+  }
+
+  close(): void {
+    this.#known.clear();
+  }
+
+  #files(): Promise<readonly FleetFile[]> {
+    return readFleetDirectory(this.place, this.#allowLoopback);
+  }
+
+  async #open(file: FleetFile, signal: AbortSignal): Promise<FleetCluster> {
+    if ('problem' in file) throw new KbindError('credential', `${file.name}: ${file.problem}`);
+    const { name, paused, target, fingerprint } = file;
+    const asked = this.#known.get(fingerprint) ?? this.#ask(target, signal);
+    this.#known.set(fingerprint, asked);
+    asked.catch(() => this.#known.delete(fingerprint));
+    return { name, paused, target, uid: await asked };
+  }
+
+  async #ask(target: ConnectionTarget, signal: AbortSignal): Promise<string> {
+    const egress = { allowLoopback: this.#allowLoopback };
+    const client = createKubeClient(target, { clock: systemClock, egress, side: 'consumer' });
+    try {
+      return await readClusterIdentity(client, { signal });
+    } finally {
+      await client.close();
+    }
+  }
+
+  async #lookup(uid: string): Promise<Lookup> {
+    const signal = AbortSignal.timeout(ASK_MS);
+    const asked = await Promise.allSettled((await this.#files()).map((file) => this.#open(file, signal)));
+    const clusters = asked.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    const cluster = clusters.find((one) => one.uid === uid);
+    if (cluster !== undefined) return { found: 'cluster', cluster };
+    const silent = asked.find((one) => one.status === 'rejected');
+    if (silent === undefined) return { found: 'unknown' };
+    return { found: 'unresolved', reason: (silent.reason as Error).message };
+  }
+}
+
+const unknownCluster = (name: string, place: string): CliError =>
+  new CliError('notFound', `no cluster ${name} in the fleet ${place}; see: kbind-fleet clusters list`);
+
+const onlyDeployed = (): CliError =>
+  new CliError('usage', 'a directory fleet takes --kubeconfig only: EKS names and secrets belong to a deployed cell');
+
+const entryOf = (file: FleetFile): FleetEntry => ({
+  name: file.name,
+  paused: file.paused,
+  ...('problem' in file ? { problem: file.problem } : {}),
+});
+
+/** @throws CliError `usage` for a file that cannot be read */
+export async function readKubeconfig(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new CliError('usage', `${path} cannot be read (${error.code ?? 'unknown'})`);
+  });
+}
+
+/** A registry for dry runs: nothing is written down of what they see. */
+function lookupsOnly(lookup: (uid: string) => Promise<Lookup>): FleetRegistry {
+  const nothing = (): Promise<void> => Promise.resolve();
+  return {
+    list: () => Promise.resolve({ clusters: [], unresolved: [] }),
+    lookup,
+    heartbeat: () => Promise.resolve('recorded'),
+    swept: nothing,
+    sweepAsked: nothing,
+    held: nothing,
+    distrust: () => undefined,
+  };
+}
