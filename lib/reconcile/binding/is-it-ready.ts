@@ -1,6 +1,7 @@
 import type { ConditionReason, WantedCondition } from '../../model/conditions.ts';
 import type { ApiResult } from './process-apis.ts';
 import type { SchemaState } from '../schema-result.ts';
+import { whatStaysHere } from './what-stays-here.ts';
 
 /** What the binding's conditions say of the requested APIs: pure. */
 
@@ -61,7 +62,10 @@ export function remarks(results: readonly ApiResult[], shadowed: readonly string
   const said = results.flatMap(({ state, message }) =>
     (state === 'installed' || state === 'out-of-scope') && message !== '' ? [message] : [],
   );
-  return [...said, ...shadowed, ...droppedVersions(results)];
+  const staying = results.flatMap(({ state, crd }) =>
+    state === 'installed' && crd !== undefined ? (whatStaysHere(crd) ?? []) : [],
+  );
+  return [...said, ...shadowed, ...droppedVersions(results), ...staying];
 }
 
 const plural = (count: number, one: string): string => `${count} ${one}${count === 1 ? '' : 's'}`;

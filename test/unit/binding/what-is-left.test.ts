@@ -92,6 +92,23 @@ describe('what stays although nobody lists it any more is said', () => {
   });
 });
 
+test('an API with more than spec and status says once what does not travel (L34)', async () => {
+  const properties = Object.fromEntries(
+    ['apiVersion', 'spec', 'status', 'data', 'binaryData'].map((name) => [name, {}]),
+  );
+  const versions = [
+    { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object', properties } } },
+  ];
+  const world = new FakeWorld();
+  world.connection();
+  world.provider.put(resources.crds, crd(exported(), { versions }));
+  world.binding();
+  await world.reconcile();
+  expect(message(world, 'Ready')).toBe(
+    `of ${API} only spec goes up and status comes down: binaryData, data stay in this cluster`,
+  );
+});
+
 describe('a provider that forbids what a watch needs', () => {
   test.each(['list', 'watch'])(
     '%s: PermissionDenied beside Ready=True, looked at again until it is allowed',
