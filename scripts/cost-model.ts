@@ -162,4 +162,4 @@ export function billOf(fleet: Fleet, prices: Prices = PRICES): Bill {
 
 /** The forwarder that this product needs in each cluster: what its chart asks for, two replicas. */
 export const forwarderShare = (fleet: Fleet, prices: Prices = PRICES): number =>
-  fleet.clusters * 2 * (0.02 * prices.vcpu + 0.094 * prices.gib);
+  fleet.clusters * 2 * (0.02 * prices.vcpu + 0.125 * prices.gib);

@@ -28,7 +28,10 @@ describe('the cost model', () => {
 
   it('adds its lines up, and is linear in prices', () => {
     const { lines, total } = billOf(quiet);
-    expect(total).toBeCloseTo(lines.reduce((sum, { dollars }) => sum + dollars, 0), 9);
+    expect(total).toBeCloseTo(
+      lines.reduce((sum, { dollars }) => sum + dollars, 0),
+      9,
+    );
     const free = Object.fromEntries(Object.keys(PRICES).map((name) => [name, 0])) as unknown as typeof PRICES;
     expect(billOf(quiet, free).total).toBe(0);
   });
