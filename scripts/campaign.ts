@@ -3,13 +3,14 @@ import { planOf, run } from '../test/invariants/campaign/run.ts';
 import { narrow, report, Summary } from '../test/invariants/campaign/report.ts';
 
 /**
- * The fault campaign: `npm run campaign -- --runs N --seed S [--verbose] [--keep-going]`. Runs the seeds S, S+1, … and ends
+ * The fault campaign: `npm run campaign -- --runs N --seed S [--seconds N] [--verbose] [--keep-going]`. Runs the seeds S, S+1, … and ends
  * with what they did; a violation prints its seed, its history and the smallest failing case found.
  */
 const { values } = parseArgs({
   options: {
     runs: { type: 'string', default: '200' },
     seed: { type: 'string', default: '1' },
+    seconds: { type: 'string', default: '86400' },
     verbose: { type: 'boolean', default: false },
     'keep-going': { type: 'boolean', default: false },
     'no-narrowing': { type: 'boolean', default: false },
@@ -17,7 +18,9 @@ const { values } = parseArgs({
 });
 const first = Number(values.seed);
 const summary = new Summary();
+const endsAt = performance.now() + Number(values.seconds) * 1000;
 for (let seed = first; seed < first + Number(values.runs); seed += 1) {
+  if (performance.now() > endsAt) break;
   const result = await run(planOf(seed), { verbose: values.verbose });
   summary.add(result);
   if (values.verbose) console.log(result.log.join('\n'));
