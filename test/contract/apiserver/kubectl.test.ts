@@ -23,12 +23,9 @@ function kubectlVersion(): string | undefined {
 
 const version = kubectlVersion();
 const [embedded] = servers();
-const title =
-  version === undefined
-    ? 'kubectl: LEFT OUT, there is no kubectl on PATH'
-    : `kubectl ${version} on the ${embedded?.title}`;
+const shown = version ?? '(LEFT OUT: there is no kubectl on PATH)';
 
-describe.skipIf(version === undefined)(`${title}`, () => {
+describe.skipIf(version === undefined)(`kubectl ${shown} on the ${embedded?.title}`, () => {
   let server: TestServer;
   let ns = '';
   const folder = mkdtempSync(join(tmpdir(), 'kubectl-'));
