@@ -52,6 +52,8 @@ const CONSUMERS: readonly Consumer[] = [
 const QUIET_MS = 21 * 60_000;
 /** What follows a step is done by then, the first walks of a deletion among it; later there are only refreshes. */
 const CRASH_WINDOW_MS = 14_000;
+/** A watch that fell silent is noticed by then. */
+const SILENCE_MS = 240_000;
 const FEW_KINDS = 4;
 const FOCUSED_RATES = [0.1, 0.2, 0.3];
 const RATES = [0, 0.01, 0.03, 0.06, 0.12];
@@ -179,7 +181,7 @@ async function live(life: Life): Promise<string[]> {
   if (provider !== undefined) provider.away = false;
   if (life.options.verbose === true) life.log.push(`${Math.round(time.elapsed())} ### faults stop`);
   const quiet = end + (plan.quietMs ?? QUIET_MS);
-  await time.runUntil(quiet);
+  await time.runUntil(quiet, () => plan.ticks === 'refresh' && time.elapsed() > end + SILENCE_MS && isAtRest(life));
   await time.runUntil(quiet + 120_000, () => !cell.busy);
   cell.stopped = true;
   const found = [
@@ -188,6 +190,14 @@ async function live(life: Life): Promise<string[]> {
     ...deadLetterProblems(parts),
   ];
   return found.length > 0 ? found : [...(await secondLook(life)), ...monitor.violations];
+}
+
+/** Nothing is under way but refreshes: without ten-minute backstops nothing more will ever happen. */
+function isAtRest({ parts: { queues }, cell }: Life): boolean {
+  const waiting = [queues.control, queues.instances, queues.work].flatMap(({ held }) => held);
+  return (
+    !cell.busy && waiting.every(({ body }) => body.includes('"type":"refresh"') || body.includes('"type":"heartbeat"'))
+  );
 }
 
 /** What a dead letter may be of: something that crashed five times, or failed ten times. Nothing here is refused for what it is. */
