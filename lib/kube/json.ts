@@ -21,7 +21,6 @@ export function parseJson(json: string | Uint8Array): unknown {
 }
 
 /** What YAML readers refuse or fold: server-side apply bodies are read as YAML. Only strings can hold these. */
-// oxlint-disable-next-line no-control-regex -- DEL and the C1 controls are what is looked for
 const UNSAFE_IN_YAML = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g;
 
 const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;

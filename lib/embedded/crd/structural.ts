@@ -50,7 +50,6 @@ const WHERE: Record<Place, string> = {
   additional: 'for specified object fields',
 };
 
-// oxlint-disable-next-line max-params -- the place is where the schema was found
 function checkType(schema: Schema, field: string, causes: Cause[], place: Place): void {
   const { type } = schema;
   const free = schema['x-kubernetes-preserve-unknown-fields'] || schema['x-kubernetes-int-or-string'];
@@ -153,7 +152,6 @@ function checkMetadata(schema: Schema, field: string, causes: Cause[]): void {
   }
 }
 
-// oxlint-disable-next-line max-params -- one junctor of one schema
 function checkJunctor(schema: Schema, junctor: string, field: string, causes: Cause[]): void {
   const parts = schema[junctor];
   if (!Array.isArray(parts)) return;

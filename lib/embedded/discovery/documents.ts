@@ -36,7 +36,6 @@ const ROOT_PATHS = [
 ];
 
 /** The document at a path, or undefined. */
-// oxlint-disable-next-line max-params -- the last two are headers
 export function documentAt(info: RequestInfo, registry: Registry, accept: string, host: string): Found | undefined {
   const { path } = info;
   if (/^\/(healthz|livez|readyz)(\/|$)/.test(path)) return { body: 'ok' };
@@ -46,7 +45,6 @@ export function documentAt(info: RequestInfo, registry: Registry, accept: string
   return discovery(path, registry, accept, host);
 }
 
-// oxlint-disable-next-line max-params -- the last two are headers
 function discovery(path: string, registry: Registry, accept: string, host: string): Found | undefined {
   const parts = path.split('/').filter(Boolean);
   const [root, first, second] = parts;

@@ -45,7 +45,6 @@ export function createObject(call: Call, object: KubeObject, options: WriteOptio
 }
 
 /** Validates and stores a new object whose fields are owned already. */
-// oxlint-disable-next-line max-params -- the fourth is what is in its place
 export function storeNew(
   call: Call,
   tracked: KubeObject,

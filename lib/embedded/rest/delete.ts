@@ -70,7 +70,6 @@ export interface Deletion {
 }
 
 /** Deletes an object, or marks it as being deleted while finalizers hold it. */
-// oxlint-disable-next-line max-params -- a request to delete is these four
 export function deleteObject(world: World, resource: Resource, object: KubeObject, options: DeleteOptions): Deletion {
   const finalizers = propagationFinalizers(object, options.propagation);
   const marked = resource.strategy.prepareDelete?.(object, world.now()) ?? mark(object, finalizers, world.now());

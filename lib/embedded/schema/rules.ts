@@ -109,7 +109,6 @@ function check({ rule, expression, isTransition, message }: Compiled, { value, o
   }
 }
 
-// oxlint-disable-next-line max-params -- the four parts of a cause
 function causeOf(rule: ValidationRule, value: unknown, path: string, text: string): Cause {
   switch (rule.reason) {
     case 'FieldValueForbidden':

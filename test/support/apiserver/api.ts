@@ -120,7 +120,6 @@ export class Api {
     return this.patch(path, 'apply', body, { query: { fieldManager: manager, ...query } });
   }
 
-  // oxlint-disable-next-line max-params -- a request is these four
   async send(method: string, path: string, body: unknown, { query = {}, headers = {} }: Extra): Promise<Reply> {
     const response = await request(this.#url(path, query), {
       method: method as 'GET',
