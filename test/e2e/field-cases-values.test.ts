@@ -44,12 +44,13 @@ const TEXT = { type: 'string' };
 
 describe('field cases of values and of what a provider refuses', () => {
   let f0: F0;
-  let once_: Server | undefined;
+  const webhooks: Server[] = [];
   beforeAll(async () => {
     f0 = await startBound();
+    await makeConnection(f0.consumer, { name: 'as-is', schema: { pullPolicy: 'None' } });
   });
   afterAll(async () => {
-    once_?.close();
+    for (const server of webhooks) server.close();
     await f0.stop();
   });
 
@@ -80,47 +81,304 @@ describe('field cases of values and of what a provider refuses', () => {
     return (await count()) - before;
   }
 
-  test('case 1: integers past 2^53 in a typed API: spec, status and a schema default arrive digit for digit, once', async () => {
-    const quotas = api('quotas', 'Quota');
-    const integer = { type: 'integer', format: 'int64' };
-    const schema = typed(
-      { quota: integer, fallback: { ...integer, default: 'BIG' }, ratio: { type: 'number' } },
-      { bytes: integer },
+  /** A webhook on the provider that judges every write of one API. */
+  async function startWebhook(resource: string, kind: 'Mutating' | 'Validating', judgement: Loose): Promise<void> {
+    const authority = await Authority.create('webhook');
+    const { certificate, key } = await authority.server();
+    const server = createServer({ cert: certificate, key }, (request, response) => {
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk: Buffer) => chunks.push(chunk));
+      request.on('end', () => {
+        const review = JSON.parse(Buffer.concat(chunks).toString()) as { request: { uid: string } };
+        const answer = { uid: review.request.uid, ...judgement };
+        response.setHeader('content-type', 'application/json');
+        response.end(JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: answer }));
+      });
+    });
+    webhooks.push(server);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as { port: number };
+    const configurations: ResourceRef = {
+      group: 'admissionregistration.k8s.io',
+      version: 'v1',
+      resource: `${kind.toLowerCase()}webhookconfigurations`,
+      kind: `${kind}WebhookConfiguration`,
+      namespaced: false,
+    };
+    await f0.provider.make(
+      configurations,
+      { name: resource },
+      {
+        webhooks: [
+          {
+            name: `${resource}.example.org`,
+            clientConfig: { url: `https://127.0.0.1:${port}/`, caBundle: base64(authority.certificate) },
+            rules: [
+              {
+                apiGroups: ['example.org'],
+                apiVersions: ['*'],
+                operations: ['CREATE', 'UPDATE'],
+                resources: [resource],
+              },
+            ],
+            sideEffects: 'None',
+            admissionReviewVersions: ['v1'],
+            failurePolicy: 'Fail',
+          },
+        ],
+      },
     );
-    const crd = JSON.stringify(crdFor(quotas, { schema })).replace('"BIG"', '9007199254740993');
-    await f0.provider.create(resources.crds, crd);
-    await until('it is served', () => f0.provider.list(quotas).then(() => true));
-    await bind('quotas', ['quotas.example.org']);
-    expect(await f0.consumer.text(resources.crds, { name: 'quotas.example.org' })).toContain(
-      '"default":9007199254740993',
-    );
-    await until('it is served', () => f0.consumer.list(quotas).then(() => true));
-    await f0.consumer.create(
-      quotas,
-      '{"apiVersion":"example.org/v1","kind":"Quota","metadata":{"name":"big"},"spec":{"quota":9007199254740993,"ratio":1.0}}',
-      'default',
-    );
-    const copy = await untilObject(f0.provider, quotas, at('big'));
-    const text = await f0.provider.text(quotas, at('big'));
-    expect(text).toContain('"quota":9007199254740993');
-    expect(text).toContain('"fallback":9007199254740993');
-    const withStatus = `{"apiVersion":"example.org/v1","kind":"Quota","metadata":{"name":"big","resourceVersion":"${copy.metadata.resourceVersion}"},"status":{"bytes":9223372036854775807}}`;
-    await f0.provider.put(quotas, at('big'), withStatus, '/status');
-    await until('the status arrives', async () =>
-      (await f0.consumer.text(quotas, at('big'))).includes('"bytes":9223372036854775807'),
-    );
-    const hash = async (): Promise<string | undefined> =>
-      (await f0.consumer.get(resources.crds, { name: 'quotas.example.org' })).metadata.annotations?.[
-        'core.kbind.io/schema-hash'
+  }
+
+  /** Characters of the longest blob that the provider's etcd takes in an object of nobody's. */
+  async function biggestThatFits(): Promise<number> {
+    let [low, high] = [1_400_000, 1_600_000];
+    while (high - low > 16) {
+      const middle = Math.floor((low + high) / 2);
+      const taken = await f0.provider.make(widgets, at('probe'), { spec: { blob: 'x'.repeat(middle) } }).then(
+        () => true,
+        () => false,
+      );
+      if (taken) await f0.provider.delete(widgets, at('probe'));
+      [low, high] = taken ? [middle, high] : [low, middle];
+    }
+    return low;
+  }
+
+  describe.concurrent('side by side, each with an API of its own', () => {
+    test('case 1: integers past 2^53 in a typed API: spec, status and a schema default arrive digit for digit, once', async () => {
+      const quotas = api('quotas', 'Quota');
+      const integer = { type: 'integer', format: 'int64' };
+      const schema = typed(
+        { quota: integer, fallback: { ...integer, default: 'BIG' }, ratio: { type: 'number' } },
+        { bytes: integer },
+      );
+      const crd = JSON.stringify(crdFor(quotas, { schema })).replace('"BIG"', '9007199254740993');
+      await f0.provider.create(resources.crds, crd);
+      await until('it is served', () => f0.provider.list(quotas).then(() => true));
+      await bind('quotas', ['quotas.example.org']);
+      expect(await f0.consumer.text(resources.crds, { name: 'quotas.example.org' })).toContain(
+        '"default":9007199254740993',
+      );
+      await until('it is served', () => f0.consumer.list(quotas).then(() => true));
+      await f0.consumer.create(
+        quotas,
+        '{"apiVersion":"example.org/v1","kind":"Quota","metadata":{"name":"big"},"spec":{"quota":9007199254740993,"ratio":1.0}}',
+        'default',
+      );
+      const copy = await untilObject(f0.provider, quotas, at('big'));
+      const text = await f0.provider.text(quotas, at('big'));
+      expect(text).toContain('"quota":9007199254740993');
+      expect(text).toContain('"fallback":9007199254740993');
+      const withStatus = `{"apiVersion":"example.org/v1","kind":"Quota","metadata":{"name":"big","resourceVersion":"${copy.metadata.resourceVersion}"},"status":{"bytes":9223372036854775807}}`;
+      await f0.provider.put(quotas, at('big'), withStatus, '/status');
+      await until('the status arrives', async () =>
+        (await f0.consumer.text(quotas, at('big'))).includes('"bytes":9223372036854775807'),
+      );
+      const hash = async (): Promise<string | undefined> =>
+        (await f0.consumer.get(resources.crds, { name: 'quotas.example.org' })).metadata.annotations?.[
+          'core.kbind.io/schema-hash'
+        ];
+      await f0.cell.waitIdle();
+      await quietAbout('big', 1_500);
+      const [before, version] = [await hash(), (await f0.provider.get(quotas, at('big'))).metadata.resourceVersion];
+      await f0.consumer.merge(
+        resources.clusterBindings,
+        { name: 'quotas' },
+        { metadata: { labels: { pass: 'again' } } },
+      );
+      await f0.consumer.merge(quotas, at('big'), { metadata: { labels: { pass: 'again' } } });
+      await quietAbout('big', 2_500);
+      expect(await hash()).toBe(before);
+      expect((await f0.provider.get(quotas, at('big'))).metadata.resourceVersion).toBe(version);
+    });
+
+    test('case 14: duplicate keys in the provider’s map list: its words in a Warning Event, nothing is dropped, others go on', async () => {
+      const services = api('services', 'Service');
+      const ports = {
+        type: 'array',
+        items: { type: 'object', properties: { name: TEXT, port: { type: 'integer' } }, required: ['name'] },
+      };
+      const mapList = { ...ports, 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] };
+      await installCrd(f0.provider, crdFor(services, { schema: typed({ ports: mapList }) }));
+      await installCrd(f0.consumer, crdFor(services, { exported: false, schema: typed({ ports }) }));
+      await bind('services', ['services.example.org'], 'as-is');
+      const twice = [
+        { name: 'http', port: 80 },
+        { name: 'http', port: 81 },
       ];
-    await f0.cell.waitIdle();
-    await quietAbout('big', 1_500);
-    const [before, version] = [await hash(), (await f0.provider.get(quotas, at('big'))).metadata.resourceVersion];
-    await f0.consumer.merge(resources.clusterBindings, { name: 'quotas' }, { metadata: { labels: { pass: 'again' } } });
-    await f0.consumer.merge(quotas, at('big'), { metadata: { labels: { pass: 'again' } } });
-    await quietAbout('big', 2_500);
-    expect(await hash()).toBe(before);
-    expect((await f0.provider.get(quotas, at('big'))).metadata.resourceVersion).toBe(version);
+      await f0.consumer.make(services, at('twice'), { spec: { ports: twice } });
+      expect(await untilEvent('twice', /uplicate/)).toContain('ports');
+      expect(specOf(await f0.consumer.get(services, at('twice')))).toEqual({ ports: twice });
+      expect(await f0.provider.find(services, at('twice'))).toBeUndefined();
+      await f0.consumer.make(services, at('fine'), { spec: { ports: [{ name: 'http', port: 80 }] } });
+      await untilObject(f0.provider, services, at('fine'));
+      expect(await quietAbout('twice')).toBeLessThanOrEqual(2);
+      // An edit to two of a name is refused as well, and the old copy stays whole.
+      await f0.consumer.merge(services, at('fine'), { spec: { ports: twice } });
+      await untilEvent('fine', /uplicate/);
+      expect(specOf(await f0.provider.get(services, at('fine')))).toEqual({ ports: [{ name: 'http', port: 80 }] });
+      await f0.consumer.merge(services, at('twice'), { spec: { ports: [{ name: 'http', port: 80 }] } });
+      await untilObject(f0.provider, services, at('twice'));
+    });
+
+    test('case 16 a: a provider that alters the spec in each write is not fought: few writes, and an Event says so', async () => {
+      const patch = base64(JSON.stringify([{ op: 'add', path: '/spec/size', value: 'small' }]));
+      await startWebhook('altered', 'Mutating', { allowed: true, patchType: 'JSONPatch', patch });
+      const altered = api('altered', 'Altered');
+      await installCrd(f0.provider, crdFor(altered));
+      await bind('altered', ['altered.example.org']);
+      await f0.consumer.make(altered, at('fought'), { spec: { size: 'large' } });
+      const copy = await untilObject(f0.provider, altered, at('fought'));
+      expect(specOf(copy)).toEqual({ size: 'small' });
+      await untilEvent('fought', /alters the spec/);
+      await f0.consumer.merge(altered, at('fought'), { metadata: { labels: { pass: 'again' } } });
+      expect(await quietAbout('fought')).toBeLessThan(10);
+      expect((await f0.provider.get(altered, at('fought'))).metadata.generation).toBe(1);
+    });
+
+    test('seen failing: refused by the provider’s admission: an Event with its words, no loop, others go on', async () => {
+      await startWebhook('denied', 'Validating', { allowed: false, status: { message: 'no room on a Friday' } });
+      const denied = api('denied', 'Denied');
+      await installCrd(f0.provider, crdFor(denied));
+      await bind('denied', ['denied.example.org']);
+      await f0.consumer.make(denied, at('unwanted'), { spec: { size: 's' } });
+      await untilEvent('unwanted', /no room on a Friday/);
+      await f0.consumer.make(widgets, at('beside-denied'), { spec: { size: 's' } });
+      await untilObject(f0.provider, widgets, at('beside-denied'));
+      expect(await quietAbout('unwanted')).toBeLessThanOrEqual(2);
+      await f0.consumer.delete(denied, at('unwanted'));
+      await untilGone(f0.consumer, denied, at('unwanted'));
+    });
+
+    test('case 16 b: a field that only the provider’s schema knows keeps its default and does not appear on the consumer', async () => {
+      const tiers = api('tiers', 'Tier');
+      await installCrd(
+        f0.provider,
+        crdFor(tiers, { schema: typed({ size: TEXT, tier: { type: 'string', default: 'basic' } }) }),
+      );
+      await installCrd(f0.consumer, crdFor(tiers, { exported: false, schema: typed({ size: TEXT }) }));
+      await bind('tiers', ['tiers.example.org'], 'as-is');
+      await f0.consumer.make(tiers, at('defaulted'), { spec: { size: 's' } });
+      await untilObject(f0.provider, tiers, at('defaulted'), (copy) => specOf(copy)['tier'] === 'basic');
+      await f0.consumer.merge(tiers, at('defaulted'), { spec: { size: 'm' } });
+      const copy = await untilObject(f0.provider, tiers, at('defaulted'), (object) => specOf(object)['size'] === 'm');
+      expect(specOf(copy)).toEqual({ size: 'm', tier: 'basic' });
+      expect(specOf(await f0.consumer.get(tiers, at('defaulted')))).toEqual({ size: 'm' });
+      await f0.cell.waitIdle();
+      await f0.consumer.merge(tiers, at('defaulted'), { metadata: { labels: { pass: 'again' } } });
+      await quietAbout('defaulted', 1_500);
+      expect((await f0.provider.get(tiers, at('defaulted'))).metadata.generation).toBe(copy.metadata.generation);
+    });
+
+    test('case 17: accepted here, refused there: an Event for each with the reason, the old copy whole, healed by the next edit', async () => {
+      const plans = api('plans', 'Plan');
+      const schema = (rule?: Loose): Loose => typed({ size: { ...TEXT, ...rule }, region: TEXT });
+      await installCrd(f0.provider, crdFor(plans, { schema: schema() }));
+      await makeConnection(f0.consumer, { name: 'once', schema: { updatePolicy: 'Once' } });
+      await bind('plans', ['plans.example.org'], 'once');
+      for (const name of ['grows', 'moves', 'calm']) {
+        await f0.consumer.make(plans, at(name), { spec: { size: 's', region: 'eu' } });
+        await untilObject(f0.provider, plans, at(name));
+      }
+      const uid = (await f0.provider.get(plans, at('grows'))).metadata.uid;
+      const crd = await f0.provider.get(resources.crds, { name: 'plans.example.org' });
+      const stricter = typed({ size: { ...TEXT, enum: ['s', 'm'] }, region: { ...TEXT, enum: ['eu'] } });
+      const versions = (crd.spec as { versions: Loose[] }).versions;
+      await f0.provider.replace(resources.crds, {
+        ...crd,
+        spec: {
+          ...(crd.spec as Loose),
+          versions: versions.map((version) => ({ ...version, schema: { openAPIV3Schema: stricter } })),
+        },
+      } as unknown as KubeObject);
+      await until('the provider refuses xxl', () =>
+        f0.provider.make(plans, at('probe'), { spec: { size: 'xxl' } }).then(
+          () => f0.provider.delete(plans, at('probe')).then(() => false),
+          (error: unknown) => error instanceof ApiError && error.status === 422,
+        ),
+      );
+      await f0.consumer.merge(plans, at('grows'), { spec: { size: 'xxl', region: 'eu' } });
+      await f0.consumer.merge(plans, at('moves'), { spec: { region: 'us' } });
+      expect(await untilEvent('grows', /refuses/)).toContain('spec.size');
+      expect(await untilEvent('moves', /refuses/)).toContain('spec.region');
+      await f0.consumer.merge(plans, at('calm'), { spec: { size: 'm' } });
+      await untilObject(f0.provider, plans, at('calm'), (copy) => specOf(copy)['size'] === 'm');
+      const kept = await f0.provider.get(plans, at('grows'));
+      expect(specOf(kept)).toEqual({ size: 's', region: 'eu' });
+      expect(kept.metadata.uid).toBe(uid);
+      expect(await quietAbout('grows')).toBeLessThanOrEqual(2);
+      await f0.consumer.merge(plans, at('grows'), { spec: { size: 'm' } });
+      await untilObject(f0.provider, plans, at('grows'), (copy) => specOf(copy)['size'] === 'm');
+    });
+
+    test('case 18: an object that fits here and not there: an Event, then quiet, nothing that grows it; others go on', async () => {
+      const fits = await biggestThatFits();
+      await f0.consumer.make(widgets, at('huge'), { spec: { blob: 'x'.repeat(fits - 250) } });
+      await untilEvent('huge', /too large/);
+      expect(await f0.provider.find(widgets, at('huge'))).toBeUndefined();
+      await f0.consumer.make(widgets, at('beside-huge'), { spec: { size: 's' } });
+      await untilObject(f0.provider, widgets, at('beside-huge'));
+      expect(await quietAbout('huge')).toBeLessThanOrEqual(2);
+      const source = await f0.consumer.get(widgets, at('huge'));
+      expect(source.metadata.annotations).toBeUndefined();
+      expect(source.status).toBeUndefined();
+      await f0.consumer.delete(widgets, at('huge'));
+      await untilGone(f0.consumer, widgets, at('huge'));
+      // Down: a status that does not fit beside the spec.
+      await f0.consumer.make(widgets, at('heavy'), { spec: { blob: 'x'.repeat(1_000) } });
+      await untilObject(f0.provider, widgets, at('heavy'));
+      await f0.consumer.merge(widgets, at('heavy'), { metadata: { annotations: { mine: 'y'.repeat(200_000) } } });
+      await f0.provider.setStatus(widgets, at('heavy'), { blob: 'z'.repeat(1_450_000) });
+      await untilEvent('heavy', /status.*too large/);
+      expect(await quietAbout('heavy')).toBeLessThanOrEqual(2);
+      await f0.provider.setStatus(widgets, at('heavy'), { blob: null, phase: 'Up' });
+      await untilObject(f0.consumer, widgets, at('heavy'), (object) => statusOf(object)['phase'] === 'Up');
+    });
+
+    test('case 19: a Connection whose Lease name would be too long goes without a heartbeat, and syncs', async () => {
+      const name = `${'c'.repeat(61)}.${'d'.repeat(61)}.${'e'.repeat(61)}.${'f'.repeat(64)}`.slice(0, 250);
+      const longs = api('longs', 'Long');
+      await installCrd(f0.provider, crdFor(longs));
+      await makeConnection(f0.consumer, { name });
+      await bind('longs', ['longs.example.org'], name);
+      await f0.consumer.make(longs, at('synced'), { spec: { a: 1 } });
+      await untilObject(f0.provider, longs, at('synced'));
+      const leases = await f0.provider.list(resources.leases);
+      expect(leases.filter(({ metadata }) => metadata.name.startsWith('ccc'))).toEqual([]);
+      expect(leases.some(({ metadata }) => metadata.name.startsWith('demo-provider-'))).toBe(true);
+    });
+
+    test('case 35: of two versions behind a conversion webhook with a caBundle one is kept, without the webhook; the condition lists the other', async () => {
+      const multis = api('multis', 'Multi');
+      const authority = await Authority.create('conversion');
+      const crd = crdFor(multis);
+      const spec = crd['spec'] as { versions: Loose[] };
+      const [v1] = spec.versions;
+      const clientConfig = {
+        service: { namespace: 'default', name: 'nowhere' },
+        caBundle: base64(authority.certificate),
+      };
+      await installCrd(f0.provider, {
+        ...crd,
+        spec: {
+          ...spec,
+          versions: [{ ...v1, name: 'v1beta1', storage: false }, v1],
+          conversion: { strategy: 'Webhook', webhook: { conversionReviewVersions: ['v1'], clientConfig } },
+        },
+      });
+      await bind('multis', ['multis.example.org']);
+      const pulled = await f0.consumer.get(resources.crds, { name: 'multis.example.org' });
+      expect(specOf(pulled)['conversion']).toEqual({ strategy: 'None' });
+      const binding = await f0.consumer.get(resources.clusterBindings, { name: 'multis' });
+      expect(conditionOf(binding, 'Ready')?.message).toContain('v1beta1');
+      await f0.consumer.make(multis, at('m'), { spec: { a: 1 } });
+      await untilObject(f0.provider, multis, at('m'));
+      expect((await f0.consumer.list(multis)).length).toBe(1);
+      await f0.consumer.delete(resources.clusterBindings, { name: 'multis' });
+      await untilGone(f0.consumer, resources.crds, { name: 'multis.example.org' });
+    });
   });
 
   test('case 3: date-times are strings: no milliseconds, no other zone, and no write after a restart', async () => {
@@ -167,243 +425,5 @@ describe('field cases of values and of what a provider refuses', () => {
       await untilObject(f0.provider, ref, key, (copy) => specOf(copy)['step'] === 2);
       await untilObject(f0.consumer, ref, key, (source) => statusOf(source)['phase'] === 'Up');
     }
-  });
-
-  test('case 14: duplicate keys in the provider’s map list: its words in a Warning Event, nothing is dropped, others go on', async () => {
-    const services = api('services', 'Service');
-    const ports = {
-      type: 'array',
-      items: { type: 'object', properties: { name: TEXT, port: { type: 'integer' } }, required: ['name'] },
-    };
-    const mapList = { ...ports, 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] };
-    await installCrd(f0.provider, crdFor(services, { schema: typed({ ports: mapList }) }));
-    await installCrd(f0.consumer, crdFor(services, { exported: false, schema: typed({ ports }) }));
-    await makeConnection(f0.consumer, { name: 'as-is', schema: { pullPolicy: 'None' } });
-    await bind('services', ['services.example.org'], 'as-is');
-    const twice = [
-      { name: 'http', port: 80 },
-      { name: 'http', port: 81 },
-    ];
-    await f0.consumer.make(services, at('twice'), { spec: { ports: twice } });
-    expect(await untilEvent('twice', /uplicate/)).toContain('ports');
-    expect(specOf(await f0.consumer.get(services, at('twice')))).toEqual({ ports: twice });
-    expect(await f0.provider.find(services, at('twice'))).toBeUndefined();
-    await f0.consumer.make(services, at('fine'), { spec: { ports: [{ name: 'http', port: 80 }] } });
-    await untilObject(f0.provider, services, at('fine'));
-    expect(await quietAbout('twice')).toBeLessThanOrEqual(2);
-    // An edit to two of a name is refused as well, and the old copy stays whole.
-    await f0.consumer.merge(services, at('fine'), { spec: { ports: twice } });
-    await untilEvent('fine', /uplicate/);
-    expect(specOf(await f0.provider.get(services, at('fine')))).toEqual({ ports: [{ name: 'http', port: 80 }] });
-    await f0.consumer.merge(services, at('twice'), { spec: { ports: [{ name: 'http', port: 80 }] } });
-    await untilObject(f0.provider, services, at('twice'));
-  });
-
-  test('case 16 a: a provider that alters the spec in each write is not fought: few writes, and an Event says so', async () => {
-    once_ = await mutateSize('altered.example.org', 'altered');
-    const altered = api('altered', 'Altered');
-    await installCrd(f0.provider, crdFor(altered));
-    await bind('altered', ['altered.example.org']);
-    await f0.consumer.make(altered, at('fought'), { spec: { size: 'large' } });
-    const copy = await untilObject(f0.provider, altered, at('fought'));
-    expect(specOf(copy)).toEqual({ size: 'small' });
-    await untilEvent('fought', /alters the spec/);
-    await f0.consumer.merge(altered, at('fought'), { metadata: { labels: { pass: 'again' } } });
-    expect(await quietAbout('fought')).toBeLessThan(10);
-    expect((await f0.provider.get(altered, at('fought'))).metadata.generation).toBe(1);
-  });
-
-  /** A mutating webhook on the provider that sets `spec.size` to small in each write. */
-  async function mutateSize(name: string, resource: string): Promise<Server> {
-    const authority = await Authority.create('webhook');
-    const { certificate, key } = await authority.server();
-    const server = createServer({ cert: certificate, key }, (request, response) => {
-      const chunks: Buffer[] = [];
-      request.on('data', (chunk: Buffer) => chunks.push(chunk));
-      request.on('end', () => {
-        const review = JSON.parse(Buffer.concat(chunks).toString()) as { request: { uid: string } };
-        const patch = base64(JSON.stringify([{ op: 'add', path: '/spec/size', value: 'small' }]));
-        const answer = { uid: review.request.uid, allowed: true, patchType: 'JSONPatch', patch };
-        response.setHeader('content-type', 'application/json');
-        response.end(JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: answer }));
-      });
-    });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as { port: number };
-    const configurations: ResourceRef = {
-      group: 'admissionregistration.k8s.io',
-      version: 'v1',
-      resource: 'mutatingwebhookconfigurations',
-      kind: 'MutatingWebhookConfiguration',
-      namespaced: false,
-    };
-    await f0.provider.make(
-      configurations,
-      { name },
-      {
-        webhooks: [
-          {
-            name: 'alters.example.org',
-            clientConfig: { url: `https://127.0.0.1:${port}/`, caBundle: base64(authority.certificate) },
-            rules: [
-              {
-                apiGroups: ['example.org'],
-                apiVersions: ['*'],
-                operations: ['CREATE', 'UPDATE'],
-                resources: [resource],
-              },
-            ],
-            sideEffects: 'None',
-            admissionReviewVersions: ['v1'],
-            failurePolicy: 'Fail',
-          },
-        ],
-      },
-    );
-    return server;
-  }
-
-  test('case 16 b: a field that only the provider’s schema knows keeps its default and does not appear on the consumer', async () => {
-    const tiers = api('tiers', 'Tier');
-    await installCrd(
-      f0.provider,
-      crdFor(tiers, { schema: typed({ size: TEXT, tier: { type: 'string', default: 'basic' } }) }),
-    );
-    await installCrd(f0.consumer, crdFor(tiers, { exported: false, schema: typed({ size: TEXT }) }));
-    await bind('tiers', ['tiers.example.org'], 'as-is');
-    await f0.consumer.make(tiers, at('defaulted'), { spec: { size: 's' } });
-    await untilObject(f0.provider, tiers, at('defaulted'), (copy) => specOf(copy)['tier'] === 'basic');
-    await f0.consumer.merge(tiers, at('defaulted'), { spec: { size: 'm' } });
-    const copy = await untilObject(f0.provider, tiers, at('defaulted'), (object) => specOf(object)['size'] === 'm');
-    expect(specOf(copy)).toEqual({ size: 'm', tier: 'basic' });
-    expect(specOf(await f0.consumer.get(tiers, at('defaulted')))).toEqual({ size: 'm' });
-    await f0.cell.waitIdle();
-    await f0.consumer.merge(tiers, at('defaulted'), { metadata: { labels: { pass: 'again' } } });
-    await quietAbout('defaulted', 1_500);
-    expect((await f0.provider.get(tiers, at('defaulted'))).metadata.generation).toBe(copy.metadata.generation);
-  });
-
-  test('case 17: accepted here, refused there: an Event for each with the reason, the old copy whole, healed by the next edit', async () => {
-    const plans = api('plans', 'Plan');
-    const schema = (rule?: Loose): Loose => typed({ size: { ...TEXT, ...rule }, region: TEXT });
-    await installCrd(f0.provider, crdFor(plans, { schema: schema() }));
-    await makeConnection(f0.consumer, { name: 'once', schema: { updatePolicy: 'Once' } });
-    await bind('plans', ['plans.example.org'], 'once');
-    for (const name of ['grows', 'moves', 'calm']) {
-      await f0.consumer.make(plans, at(name), { spec: { size: 's', region: 'eu' } });
-      await untilObject(f0.provider, plans, at(name));
-    }
-    const uid = (await f0.provider.get(plans, at('grows'))).metadata.uid;
-    const crd = await f0.provider.get(resources.crds, { name: 'plans.example.org' });
-    const stricter = typed({ size: { ...TEXT, enum: ['s', 'm'] }, region: { ...TEXT, enum: ['eu'] } });
-    const versions = (crd.spec as { versions: Loose[] }).versions;
-    await f0.provider.replace(resources.crds, {
-      ...crd,
-      spec: {
-        ...(crd.spec as Loose),
-        versions: versions.map((version) => ({ ...version, schema: { openAPIV3Schema: stricter } })),
-      },
-    } as unknown as KubeObject);
-    await until('the provider refuses xxl', () =>
-      f0.provider.make(plans, at('probe'), { spec: { size: 'xxl' } }).then(
-        () => f0.provider.delete(plans, at('probe')).then(() => false),
-        (error: unknown) => error instanceof ApiError && error.status === 422,
-      ),
-    );
-    await f0.consumer.merge(plans, at('grows'), { spec: { size: 'xxl', region: 'eu' } });
-    await f0.consumer.merge(plans, at('moves'), { spec: { region: 'us' } });
-    expect(await untilEvent('grows', /refuses/)).toContain('spec.size');
-    expect(await untilEvent('moves', /refuses/)).toContain('spec.region');
-    await f0.consumer.merge(plans, at('calm'), { spec: { size: 'm' } });
-    await untilObject(f0.provider, plans, at('calm'), (copy) => specOf(copy)['size'] === 'm');
-    const kept = await f0.provider.get(plans, at('grows'));
-    expect(specOf(kept)).toEqual({ size: 's', region: 'eu' });
-    expect(kept.metadata.uid).toBe(uid);
-    expect(await quietAbout('grows')).toBeLessThanOrEqual(2);
-    await f0.consumer.merge(plans, at('grows'), { spec: { size: 'm' } });
-    await untilObject(f0.provider, plans, at('grows'), (copy) => specOf(copy)['size'] === 'm');
-  });
-
-  test('case 18: an object that fits here and not there: an Event, then quiet, nothing that grows it; others go on', async () => {
-    const fits = await biggestThatFits();
-    await f0.consumer.make(widgets, at('huge'), { spec: { blob: 'x'.repeat(fits - 250) } });
-    await untilEvent('huge', /too large/);
-    expect(await f0.provider.find(widgets, at('huge'))).toBeUndefined();
-    await f0.consumer.make(widgets, at('beside-huge'), { spec: { size: 's' } });
-    await untilObject(f0.provider, widgets, at('beside-huge'));
-    expect(await quietAbout('huge')).toBeLessThanOrEqual(2);
-    const source = await f0.consumer.get(widgets, at('huge'));
-    expect(source.metadata.annotations).toBeUndefined();
-    expect(source.status).toBeUndefined();
-    await f0.consumer.delete(widgets, at('huge'));
-    await untilGone(f0.consumer, widgets, at('huge'));
-    // Down: a status that does not fit beside the spec.
-    await f0.consumer.make(widgets, at('heavy'), { spec: { blob: 'x'.repeat(1_000) } });
-    await untilObject(f0.provider, widgets, at('heavy'));
-    await f0.consumer.merge(widgets, at('heavy'), { metadata: { annotations: { mine: 'y'.repeat(200_000) } } });
-    await f0.provider.setStatus(widgets, at('heavy'), { blob: 'z'.repeat(1_450_000) });
-    await untilEvent('heavy', /status.*too large/);
-    expect(await quietAbout('heavy')).toBeLessThanOrEqual(2);
-    await f0.provider.setStatus(widgets, at('heavy'), { blob: null, phase: 'Up' });
-    await untilObject(f0.consumer, widgets, at('heavy'), (object) => statusOf(object)['phase'] === 'Up');
-  });
-
-  /** Characters of the longest blob that the provider's etcd takes in an object of nobody's. */
-  async function biggestThatFits(): Promise<number> {
-    let [low, high] = [1_400_000, 1_600_000];
-    while (high - low > 16) {
-      const middle = Math.floor((low + high) / 2);
-      const taken = await f0.provider.make(widgets, at('probe'), { spec: { blob: 'x'.repeat(middle) } }).then(
-        () => true,
-        () => false,
-      );
-      if (taken) await f0.provider.delete(widgets, at('probe'));
-      [low, high] = taken ? [middle, high] : [low, middle];
-    }
-    return low;
-  }
-
-  test('case 19: a Connection whose Lease name would be too long goes without a heartbeat, and syncs', async () => {
-    const name = `${'c'.repeat(61)}.${'d'.repeat(61)}.${'e'.repeat(61)}.${'f'.repeat(64)}`.slice(0, 250);
-    const longs = api('longs', 'Long');
-    await installCrd(f0.provider, crdFor(longs));
-    await makeConnection(f0.consumer, { name });
-    await bind('longs', ['longs.example.org'], name);
-    await f0.consumer.make(longs, at('synced'), { spec: { a: 1 } });
-    await untilObject(f0.provider, longs, at('synced'));
-    const leases = await f0.provider.list(resources.leases);
-    expect(leases.filter(({ metadata }) => metadata.name.startsWith('ccc'))).toEqual([]);
-    expect(leases.some(({ metadata }) => metadata.name.startsWith('demo-provider-'))).toBe(true);
-  });
-
-  test('case 35: of two versions behind a conversion webhook with a caBundle one is kept, without the webhook; the condition lists the other', async () => {
-    const multis = api('multis', 'Multi');
-    const authority = await Authority.create('conversion');
-    const crd = crdFor(multis);
-    const spec = crd['spec'] as { versions: Loose[] };
-    const [v1] = spec.versions;
-    const clientConfig = {
-      service: { namespace: 'default', name: 'nowhere' },
-      caBundle: base64(authority.certificate),
-    };
-    await installCrd(f0.provider, {
-      ...crd,
-      spec: {
-        ...spec,
-        versions: [{ ...v1, name: 'v1beta1', storage: false }, v1],
-        conversion: { strategy: 'Webhook', webhook: { conversionReviewVersions: ['v1'], clientConfig } },
-      },
-    });
-    await bind('multis', ['multis.example.org']);
-    const pulled = await f0.consumer.get(resources.crds, { name: 'multis.example.org' });
-    expect(specOf(pulled)['conversion']).toEqual({ strategy: 'None' });
-    const binding = await f0.consumer.get(resources.clusterBindings, { name: 'multis' });
-    expect(conditionOf(binding, 'Ready')?.message).toContain('v1beta1');
-    await f0.consumer.make(multis, at('m'), { spec: { a: 1 } });
-    await untilObject(f0.provider, multis, at('m'));
-    expect((await f0.consumer.list(multis)).length).toBe(1);
-    await f0.consumer.delete(resources.clusterBindings, { name: 'multis' });
-    await untilGone(f0.consumer, resources.crds, { name: 'multis.example.org' });
   });
 });

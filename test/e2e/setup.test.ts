@@ -6,6 +6,8 @@ import { resources, type KubeObject } from '../../lib/model/api.ts';
 import {
   base64,
   conditionOf,
+  crdFor,
+  installCrd,
   isTrue,
   makeBinding,
   makeConnection,
@@ -227,7 +229,7 @@ describe('setting up, in any order, and bad input', () => {
     expect(conditionOf(denied, 'Ready')?.status).toBe('False');
   });
 
-  test('an API that is not exported: APINotExported names it, and exporting it heals', async () => {
+  test('an API that is not exported: APINotExported names it, exporting it heals, and unlabelling it deletes nothing', async () => {
     await makeBinding(f0.consumer, {
       name: 'nothing',
       connection: 'late-provider',
@@ -240,5 +242,17 @@ describe('setting up, in any order, and bad input', () => {
       (object) => conditionOf(object, 'Ready')?.reason === 'APINotExported',
     );
     expect(conditionOf(binding, 'Ready')?.message).toContain('nothing.example.org');
+    await installCrd(f0.provider, crdFor({ ...widgets, resource: 'nothing', kind: 'Nothing' }));
+    await untilReady(f0.consumer, resources.clusterBindings, { name: 'nothing' });
+    // Unlabelling is no cleanup (L43): the condition says so, nothing is deleted.
+    const crd = { name: 'nothing.example.org' };
+    await f0.provider.merge(resources.crds, crd, { metadata: { labels: { 'core.kbind.io/exported': null } } });
+    await untilObject(
+      f0.consumer,
+      resources.clusterBindings,
+      { name: 'nothing' },
+      (object) => conditionOf(object, 'Ready')?.reason === 'APINotExported',
+    );
+    expect(await f0.consumer.find(resources.crds, crd)).toBeDefined();
   });
 });
