@@ -10,8 +10,8 @@ interface Entry {
 }
 
 /**
- * Answers by key, each with the moment before its request left. Reads under way are joined like finished ones. A failure
- * is told to everybody who joined and to nobody after them.
+ * Answers by key (a kind, a blank, and what was asked of it), each with the moment before its request left. Reads under way
+ * are joined like finished ones. A failure is told to everybody who joined and to nobody after them.
  */
 export class ReadCache {
   readonly #clock: Clock;
@@ -35,9 +35,13 @@ export class ReadCache {
     return cached !== undefined && this.#young(cached) && serves(cached.startedAt);
   }
 
-  /** Nothing that was asked for before now serves anybody after now. */
-  forget(): void {
-    this.#entries.clear();
+  /**
+   * Nothing that was asked for before now serves anybody after now.
+   * @param kind only answers whose key begins with it: a write to one kind makes no answer about another one old
+   */
+  forget(kind?: string): void {
+    if (kind === undefined) return this.#entries.clear();
+    for (const key of this.#entries.keys()) if (key.startsWith(`${kind} `)) this.#entries.delete(key);
   }
 
   #young(entry: Entry): boolean {

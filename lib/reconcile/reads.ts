@@ -19,7 +19,7 @@ export const SPARE_MS = 1_000;
 export interface ReadsCache {
   /**
    * The consumer's client to use beside this cache: whatever is written through it to a kind that is cached here, with
-   * success or not, makes the cache forget. Put it into `world.consumer`.
+   * success or not, makes the cache forget that kind. Put it into `world.consumer`.
    */
   readonly client: KubeClient;
   /**
@@ -45,7 +45,8 @@ export function createReadsCache(client: KubeClient, clock: Clock, log: Logger =
     try {
       return await send();
     } finally {
-      if (call.kind === 'write' && call.dryRun !== true && cachedKinds.has(call.ref?.resource ?? '')) cache.forget();
+      const kind = call.ref?.resource ?? '';
+      if (call.kind === 'write' && call.dryRun !== true && cachedKinds.has(kind)) cache.forget(kind);
     }
   });
   return {
@@ -66,7 +67,7 @@ function serves(sentAtMs: number | undefined, receivedAt: Instant): Serves {
 }
 
 const never: Serves = () => false;
-const MANAGED_KEY = 'list managed crds';
+const MANAGED_KEY = `${resources.crds.resource} managed`;
 
 class View implements SharedReads {
   readonly #client: KubeClient;
@@ -138,7 +139,7 @@ class View implements SharedReads {
     { namespace, fresh = false }: { readonly namespace?: string; readonly fresh?: boolean },
   ): Promise<Believed<readonly KubeObject[]>> {
     const scope = fresh && namespace !== undefined ? { namespace } : {};
-    const cacheKey = fresh && namespace !== undefined ? `list ${ref.resource} in ${namespace}` : `list ${ref.resource}`;
+    const cacheKey = fresh && namespace !== undefined ? `${ref.resource} in ${namespace}` : `${ref.resource} list`;
     return this.#cache.read(cacheKey, fresh ? never : this.#serves, async () => {
       const page = await this.#client.listAll(ref, scope);
       return page.items;
