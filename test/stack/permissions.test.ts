@@ -73,7 +73,8 @@ const notReached: Readonly<Record<string, readonly string[]>> = {
     ...NOT_REACHED.foreign,
     ...NOT_REACHED.dead,
   ],
-  replay: [...NOT_REACHED.admin, ...NOT_REACHED.list, ...NOT_REACHED.foreign],
+  // Dry runs look clusters up and write nothing down.
+  replay: [...NOT_REACHED.admin, ...NOT_REACHED.list, 'dynamodb:UpdateItem', ...NOT_REACHED.foreign],
 };
 
 describe.each(ofType('AWS::Lambda::Function'))('%s', (id, properties) => {
