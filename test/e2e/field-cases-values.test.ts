@@ -72,13 +72,17 @@ describe('field cases of values and of what a provider refuses', () => {
   /** Requests of the product for one object on a side. */
   const asked = async (side: 'consumer' | 'provider', name: string): Promise<string[]> =>
     (await f0[side].requestsOf(PRODUCT_USER)).filter((line) => line.name === name).map(({ verb }) => verb);
-  /** Still, for a while: what would loop does so at once. */
-  async function quietAbout(name: string, forMs = 4_000): Promise<number> {
+  /** Requests about an object in that time, once its echoes have died down: what loops does so at once. */
+  async function quietAbout(name: string, forMs = 3_000): Promise<number> {
     const count = async (): Promise<number> =>
       (await asked('consumer', name)).length + (await asked('provider', name)).length;
-    const before = await count();
-    await new Promise((resolve) => setTimeout(resolve, forMs));
-    return (await count()) - before;
+    const within = async (ms: number): Promise<number> => {
+      const before = await count();
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      return (await count()) - before;
+    };
+    await until('echoes have died down', async () => (await within(1_000)) === 0, { timeoutMs: 15_000 });
+    return within(forMs);
   }
 
   /** A webhook on the provider that judges every write of one API. */
@@ -180,8 +184,7 @@ describe('field cases of values and of what a provider refuses', () => {
         (await f0.consumer.get(resources.crds, { name: 'quotas.example.org' })).metadata.annotations?.[
           'core.kbind.io/schema-hash'
         ];
-      await f0.cell.waitIdle();
-      await quietAbout('big', 1_500);
+      await quietAbout('big', 0);
       const [before, version] = [await hash(), (await f0.provider.get(quotas, at('big'))).metadata.resourceVersion];
       await f0.consumer.merge(
         resources.clusterBindings,
