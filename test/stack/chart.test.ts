@@ -41,7 +41,16 @@ const documents = (text: string): Rendered[] =>
     .filter((object) => object !== null);
 
 function template(...args: string[]): Rendered[] {
-  const command = ['template', 'kbind-forwarder', join(folder, 'chart'), '--namespace', 'kbind', ...args];
+  const command = [
+    'template',
+    'kbind-forwarder',
+    join(folder, 'chart'),
+    '--namespace',
+    'kbind',
+    '--kube-version',
+    '1.37.2',
+    ...args,
+  ];
   return documents(execFileSync(helm, command, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }));
 }
 
