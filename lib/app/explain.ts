@@ -7,13 +7,15 @@ import type { ReconcileRequest } from '../model/request.ts';
 import { Trace, type TraceStep } from '../model/trace.ts';
 import type { FleetCluster, Lookup } from '../fleet/registry.ts';
 import { WouldWrite } from '../kube/dry-run.ts';
+import type { KubeClient } from '../kube/types.ts';
 
 import { chainKey, errorRecord, type ChainedRequest } from '../queue/dead-letters.ts';
 import type { Finding, Prospect } from '../replay/examine.ts';
 import { dryRunWorld, WouldTell } from '../reconcile/dry-run.ts';
 import { nodes as instanceNodes } from '../reconcile/instance/chart.ts';
 import { instanceApi } from '../reconcile/instance/which-api.ts';
-import type { World } from '../reconcile/world.ts';
+import { interceptClient } from '../reconcile/intercept-client.ts';
+import type { Side, World } from '../reconcile/world.ts';
 import { differences, type Difference } from './differences.ts';
 import type { Engine } from './engine.ts';
 
@@ -86,7 +88,38 @@ function inDryWorld<T>(
 ): Promise<T> {
   const arrived = instant(engine.clock);
   const occasion = { sentAt: arrived.wall, arrived, signal, trace, log: engine.log, visit: silentVisit };
-  return engine.inWorld(cluster, occasion, (world) => use(dryRunWorld(world)));
+  return engine.inWorld(cluster, occasion, (world) => use(goingOn(dryRunWorld(world))));
+}
+
+/**
+ * Before the first apply, a patch of `managedFields` alone changes who owns what and nothing that anybody sees. It is only
+ * tried, so that the explanation comes to the apply behind it.
+ */
+function goingOn(world: World): World {
+  const { providers } = world;
+  const pastOwnership = (side: Side): Side => ({
+    which: side.which,
+    uid: side.uid,
+    client: tryingOwnership(side.client),
+    confirmIdentity: (maxAgeMs) => side.confirmIdentity(maxAgeMs),
+  });
+  return {
+    ...world,
+    providers: {
+      open: async (connection) => pastOwnership(await providers.open(connection)),
+      probe: (connection) => providers.probe(connection),
+    },
+  };
+}
+
+function tryingOwnership(client: KubeClient): KubeClient {
+  return {
+    ...interceptClient(client, (_call, send) => send()),
+    patch: (ref, key, change, options) => {
+      const ownership = change.operations.every(({ path }) => path.startsWith('/metadata/managedFields'));
+      return client.patch(ref, key, change, ownership ? { ...options, belief: undefined, dryRun: true } : options);
+    },
+  };
 }
 
 /** See {@link App.inspect}. */

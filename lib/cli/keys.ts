@@ -26,7 +26,8 @@ export const KEY_HELP =
  * @throws CliError `usage` for what cannot be a key
  */
 export function keyRequest(cluster: string, api: string, text: string): ReconcileRequest {
-  const [name = '', namespace] = text.split('/').reverse();
+  const [name = '', namespace, more] = text.split('/').reverse();
+  if (more !== undefined) throw new CliError('usage', `${text} is no key. ${KEY_HELP}`);
   const key = namespace === undefined ? { name } : { namespace, name };
   const controller = KINDS[api.toLowerCase().replace(/\.(core\.kbind\.io|apiextensions\.k8s\.io)$/, '')];
   const request =

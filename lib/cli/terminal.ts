@@ -42,7 +42,7 @@ export function note(terminal: Terminal, text: string): void {
 
 export interface Progress {
   /** What is going on now. */
-  tell(text: string): void;
+  readonly tell: (text: string) => void;
 }
 
 /** Does something, and tells on standard error how far it is once it takes longer than a second. */

@@ -10,10 +10,14 @@ const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
 /** What says 200 and is not what was asked for is no answer: a proxy's page, another server. */
 const noAnswer = (asked: Asked, problem: string): KbindError => requestError('unavailable', asked, problem);
 
+/** A question in the form of an object: it is answered and stored nowhere, so it has no name. */
+const isReview = ({ ref }: Asked): boolean => ref?.group === 'authorization.k8s.io';
+
 /** An answered object. Throws class `unavailable` for anything else, an object of another name included. */
 export function toObject(value: unknown, asked: Asked & { readonly key?: ObjectKey | undefined }): KubeObject {
   const metadata = isMap(value) ? value['metadata'] : undefined;
-  if (!isMap(value) || !isMap(metadata) || typeof metadata['name'] !== 'string') {
+  const named = isReview(asked) || (isMap(metadata) && typeof metadata['name'] === 'string');
+  if (!isMap(value) || !isMap(metadata) || !named) {
     throw noAnswer(asked, 'the answer is no object');
   }
   if (asked.key !== undefined && metadata['name'] !== asked.key.name) {

@@ -80,7 +80,9 @@ async function bind(session: Session, [name = '']: readonly string[], options: B
       dryRun: options.dryRun,
       objects: planned.map(({ object, action }) => ({ kind: object.kind, name: nameOf(object), action })),
     };
-    const lines = data.objects.map((one) => `${one.kind} ${one.name}: ${options.dryRun ? 'would ' : ''}${one.action}`);
+    const lines = data.objects.map(
+      (one) => `${one.kind} ${one.name}: ${options.dryRun && one.action === 'create' ? 'would create' : one.action}`,
+    );
     const yaml = options.dryRun
       ? [
           todo

@@ -249,6 +249,8 @@ async function resume({ cell, terminal }: Session, [name = '']: readonly string[
     const sweep = workMessage({ v: 1, type: 'sweep', cluster: owed.uid, id, retry: true }, SWEEP_AFTER_SECONDS);
     await cell.app.queues.send('work', [sweep.message]);
     note(terminal, `It is swept in ${SWEEP_AFTER_SECONDS} s.`);
+  } else {
+    note(terminal, 'If it was paused, the cell sweeps it within a minute.');
   }
   return changed('clusters resume', name, 'resumed');
 }

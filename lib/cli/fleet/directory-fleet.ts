@@ -15,8 +15,6 @@ import type { Fleet, FleetEntry, NewReach } from './fleet.ts';
 const ASK_MS = 5_000;
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
-type Usable = FleetFile & { readonly target: ConnectionTarget };
-
 /**
  * A fleet as a directory of `NAME.kubeconfig` files. Pausing is a marker beside it, `NAME.paused`, which a running cell sees
  * within five seconds. Each cluster is asked for its UID by itself, so that one that hangs keeps no other waiting.
@@ -101,15 +99,20 @@ export class DirectoryFleet implements Fleet {
     }
   }
 
+  /** Answers as soon as the one that is meant has said who it is: others may hang meanwhile. */
   async #lookup(uid: string): Promise<Lookup> {
     const signal = AbortSignal.timeout(ASK_MS);
-    const asked = await Promise.allSettled((await this.#files()).map((file) => this.#open(file, signal)));
-    const clusters = asked.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-    const cluster = clusters.find((one) => one.uid === uid);
+    const asked = (await this.#files()).map((file) => this.#open(file, signal));
+    const meant = asked.map(async (one) => {
+      const cluster = await one;
+      return cluster.uid === uid ? cluster : Promise.reject(new CliError('notFound', 'another cluster'));
+    });
+    const cluster = await Promise.any(meant).catch(() => undefined);
     if (cluster !== undefined) return { found: 'cluster', cluster };
-    const silent = asked.find((one) => one.status === 'rejected');
-    if (silent === undefined) return { found: 'unknown' };
-    return { found: 'unresolved', reason: (silent.reason as Error).message };
+    const silent = (await Promise.allSettled(asked)).find((one) => one.status === 'rejected');
+    return silent === undefined
+      ? { found: 'unknown' }
+      : { found: 'unresolved', reason: (silent.reason as Error).message };
   }
 }
 

@@ -1,0 +1,43 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const root = join(import.meta.dirname, '..', '..', '..');
+const BINARY = join(root, '.local', 'cli', 'kbind-fleet.js');
+const run = promisify(execFile);
+
+/** Builds the binary, two folders below the project as the shipped one is. */
+export async function buildCli(): Promise<void> {
+  await run(process.execPath, [join(root, 'scripts', 'build.ts'), join(root, '.local'), 'cli']);
+  if (!existsSync(BINARY)) throw new Error('no binary was built');
+}
+
+export interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs the built binary as a process without a terminal. */
+export function kbindFleet(args: readonly string[], cwd = root): Promise<Ran> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [BINARY, ...args], { cwd, timeout: 60_000 }, (error, out, err) => {
+      const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
+      resolve({ code, out, err });
+    });
+  });
+}
+
+/** What differs from run to run, replaced. */
+export function steady(text: string, replacements: Readonly<Record<string, string>>): string {
+  let result = text;
+  for (const [what, by] of Object.entries(replacements)) result = result.replaceAll(what, by);
+  return result
+    .replaceAll(/127\.0\.0\.1:\d+/g, 'HOST')
+    .replaceAll(/\b[0-9a-f]{8}-[0-9a-f-]{27}\b/g, 'UUID')
+    .replaceAll(/sha256:[0-9a-f]{16}/g, 'HASH')
+    .replaceAll(/\b\d+ ms\b/g, 'N ms')
+    .replaceAll(/(control|instances|work|deadLetters|workDead) \d+/g, '$1 N')
+    .replaceAll(/ +$/gm, '');
+}
