@@ -199,7 +199,7 @@ describe('field cases on the wire: both API servers behind a proxy that answers 
     await installCrd(f0.provider, crdFor(gadgets));
     await makeBinding(f0.consumer, { name: 'gadgets', apis: ['gadgets.gadget.io'] });
     await untilReady(f0.consumer, resources.clusterBindings, { name: 'gadgets' });
-    const names = Array.from({ length: 120 }, (_, index) => `page-${String(index).padStart(3, '0')}`);
+    const names = Array.from({ length: 80 }, (_, index) => `page-${String(index).padStart(3, '0')}`);
     await Promise.all(names.map((name) => f0.consumer.make(gadgets, at(name), { spec: { blob: 'x'.repeat(20_000) } })));
     await until('all copies are there', async () => (await f0.provider.list(gadgets)).length === names.length);
     await settled();
@@ -221,7 +221,7 @@ describe('field cases on the wire: both API servers behind a proxy that answers 
         expired += 1;
         return answerStatus(response, 410, 'Expired', 'The provided continue parameter is too old');
       }
-      url.searchParams.set('limit', '20');
+      url.searchParams.set('limit', '15');
       seen.url = `${url.pathname}${url.search}`;
       return false;
     };
