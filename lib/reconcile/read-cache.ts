@@ -16,6 +16,9 @@ interface Entry {
 export class ReadCache {
   readonly #clock: Clock;
   readonly #entries = new Map<string, Entry>();
+  /** Reads that had to leave after they were asked for: the one under way, and the one that leaves when it has ended. */
+  readonly #under = new Map<string, Promise<unknown>>();
+  readonly #next = new Map<string, Promise<Believed<unknown>>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -27,6 +30,39 @@ export class ReadCache {
     const entry =
       cached !== undefined && this.#young(cached) && serves(cached.startedAt) ? cached : this.#start(key, send);
     return { value: (await entry.answer) as T, sentAt: entry.startedAt };
+  }
+
+  /**
+   * A read whose request leaves after this call, never a cached one. Whoever asks while such a read is under way shares the
+   * next with all who do: it leaves when that one has ended, and so after each of their calls.
+   */
+  async readAfterNow<T>(key: string, send: () => Promise<T>): Promise<Believed<T>> {
+    const shared = this.#next.get(key) ?? this.#queue(key, send);
+    return (await shared) as Believed<T>;
+  }
+
+  #queue(key: string, send: () => Promise<unknown>): Promise<Believed<unknown>> {
+    const under = this.#under.get(key);
+    if (under === undefined) return this.#leave(key, send);
+    const next = under.then(() => {
+      this.#next.delete(key);
+      return this.#leave(key, send);
+    });
+    this.#next.set(key, next);
+    return next;
+  }
+
+  async #leave(key: string, send: () => Promise<unknown>): Promise<Believed<unknown>> {
+    const { answer, startedAt } = this.#start(key, send);
+    const ended = answer.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#under.set(key, ended);
+    void ended.then(() => {
+      if (this.#under.get(key) === ended) this.#under.delete(key);
+    });
+    return { value: await answer, sentAt: startedAt };
   }
 
   /** Whether a young and late enough answer is at hand. */

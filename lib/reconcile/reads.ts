@@ -66,7 +66,6 @@ function serves(sentAtMs: number | undefined, receivedAt: Instant): Serves {
     startedAt.mono >= receivedAt.mono || (sentAtMs !== undefined && startedAt.wall >= sentAtMs + SPARE_MS);
 }
 
-const never: Serves = () => false;
 const MANAGED_KEY = `${resources.crds.resource} managed`;
 
 class View implements SharedReads {
@@ -118,7 +117,7 @@ class View implements SharedReads {
   }
 
   managedCrds(options: { readonly fresh?: boolean } = {}): Promise<Believed<readonly KubeObject[]>> {
-    return this.#cache.read(MANAGED_KEY, options.fresh === true ? never : this.#serves, async () => {
+    return this.#read(MANAGED_KEY, options.fresh === true, async () => {
       const page = await this.#client.listAll(resources.crds, { labelSelector: `${MANAGED_LABEL}=true` });
       return page.items;
     });
@@ -130,7 +129,7 @@ class View implements SharedReads {
 
   #find(ref: ResourceRef, key: ObjectKey, fresh = false): Promise<Believed<KubeObject | undefined>> {
     const cacheKey = `${ref.resource} ${keyText(key)}`;
-    return this.#cache.read(cacheKey, fresh ? never : this.#serves, () => this.#client.find(ref, key));
+    return this.#read(cacheKey, fresh, () => this.#client.find(ref, key));
   }
 
   /** A whole kind. A fresh list of one namespace asks for that alone; a shared one always serves all namespaces. */
@@ -140,10 +139,14 @@ class View implements SharedReads {
   ): Promise<Believed<readonly KubeObject[]>> {
     const scope = fresh && namespace !== undefined ? { namespace } : {};
     const cacheKey = fresh && namespace !== undefined ? `${ref.resource} in ${namespace}` : `${ref.resource} list`;
-    return this.#cache.read(cacheKey, fresh ? never : this.#serves, async () => {
+    return this.#read(cacheKey, fresh, async () => {
       const page = await this.#client.listAll(ref, scope);
       return page.items;
     });
+  }
+
+  #read<T>(cacheKey: string, fresh: boolean, send: () => Promise<T>): Promise<Believed<T>> {
+    return fresh ? this.#cache.readAfterNow(cacheKey, send) : this.#cache.read(cacheKey, this.#serves, send);
   }
 
   #reading({ fresh = false }: { readonly fresh?: boolean }): { final: boolean; log: Logger } {

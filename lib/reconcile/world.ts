@@ -70,7 +70,8 @@ export interface Believed<T> {
 
 /**
  * What many keys share, cached for 2 s per container and cluster, and never older than the message that asks (design.md,
- * rule 9). `fresh` skips the cache and takes complete lists without resourceVersion: for irreversible decisions.
+ * rule 9). `fresh` skips the cache and takes complete lists without resourceVersion, sent after it is asked for: for
+ * irreversible decisions. Those who ask at the same time may share one.
  */
 export interface SharedReads {
   connection(name: string): Promise<Believed<Connection | undefined>>;

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { KubeClient } from '../../../lib/kube/types.ts';
 import { resources, type KubeObject } from '../../../lib/model/api.ts';
 import type { Clock } from '../../../lib/model/clock.ts';
@@ -79,19 +79,54 @@ describe('a cached answer', () => {
     expect((await view.connection('demo')).value?.metadata.name).toBe('demo');
   });
 
-  test('is forgotten with any write to a cached kind, a refused one included, and reads under way with it', async () => {
+  test('is forgotten with any write to its kind, a refused one included, and reads under way with it', async () => {
     const view = cache.viewFor(undefined);
     let release: () => void = () => undefined;
     answer = () => new Promise((resolve) => (release = resolve));
     const early = view.connections();
-    await expect(cache.client.update(resources.secrets, connectionObject('x'))).rejects.toThrow('409');
+    await expect(cache.client.update(resources.connections, connectionObject('x'))).rejects.toThrow('409');
     release();
     await early;
     answer = () => Promise.resolve();
     await view.connections();
     expect(lists).toHaveLength(2);
-    await expect(cache.client.update(resources.configmaps, connectionObject('x'))).rejects.toThrow('409');
-    await view.connections();
+    for (const other of [resources.configmaps, resources.secrets, resources.crds]) {
+      await expect(cache.client.update(other, connectionObject('x'))).rejects.toThrow('409');
+      await view.connections();
+    }
+    expect(lists).toHaveLength(2);
+  });
+
+  test('that leaves after it is asked for is shared by those who ask while another one is under way', async () => {
+    const view = cache.viewFor(undefined);
+    const releases: (() => void)[] = [];
+    answer = () => new Promise((resolve) => releases.push(resolve));
+    const first = view.connections({ fresh: true });
+    const others = [view.connections({ fresh: true }), view.connections({ fresh: true })];
+    expect(lists).toHaveLength(1);
+    nowMs = NOW + 5;
+    releases[0]?.();
+    const { sentAt } = await first;
+    await vi.waitFor(() => expect(lists).toHaveLength(2));
+    releases[1]?.();
+    const late = await Promise.all(others);
+    expect(late.map((read) => read.sentAt.wall)).toEqual([NOW + 5, NOW + 5]);
+    expect(sentAt.wall).toBeLessThan(NOW + 5);
+    answer = () => Promise.resolve();
+    await view.connections({ fresh: true });
+    expect(lists).toHaveLength(3);
+  });
+
+  test('that leaves after it is asked for does so, too, when the one before it fails', async () => {
+    const view = cache.viewFor(undefined);
+    answer = () => {
+      answer = () => Promise.resolve();
+      return Promise.reject(new Error('etcd is away'));
+    };
+    const first = view.connections({ fresh: true });
+    const second = view.connections({ fresh: true });
+    await expect(first).rejects.toThrow('etcd is away');
+    expect((await second).value).toHaveLength(objects.length);
     expect(lists).toHaveLength(2);
   });
 
