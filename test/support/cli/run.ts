@@ -38,6 +38,7 @@ export function steady(text: string, replacements: Readonly<Record<string, strin
     .replaceAll(/\b[0-9a-f]{8}-[0-9a-f-]{27}\b/g, 'UUID')
     .replaceAll(/sha256:[0-9a-f]{16}/g, 'HASH')
     .replaceAll(/\b\d+ ms\b/g, 'N ms')
+    .replaceAll(/\b\d{2,3}s\b/g, 'AGE')
     .replaceAll(/(control|instances|work|deadLetters|workDead) \d+/g, '$1 N')
     .replaceAll(/ +$/gm, '');
 }
