@@ -54,15 +54,15 @@ export class ReadCache {
 
   async #leave(key: string, send: () => Promise<unknown>): Promise<Believed<unknown>> {
     const { answer, startedAt } = this.#start(key, send);
-    const ended = answer.then(
-      () => undefined,
-      () => undefined,
-    );
+    const ended = this.#whenEnded(key, answer);
     this.#under.set(key, ended);
-    void ended.then(() => {
-      if (this.#under.get(key) === ended) this.#under.delete(key);
-    });
     return { value: await answer, sentAt: startedAt };
+  }
+
+  /** Never rejects: a failure is told to those who asked, and holds up nobody who comes after them. */
+  async #whenEnded(key: string, answer: Promise<unknown>): Promise<void> {
+    await Promise.allSettled([answer]);
+    this.#under.delete(key);
   }
 
   /** Whether a young and late enough answer is at hand. */
