@@ -79,6 +79,8 @@ function behaviourOf(wanted: WantedWatch, context: SourceContext): Behaviour {
       return copies(wanted, source, context);
     case 'foreign':
       return foreign(wanted, source, context);
+    case 'exports':
+      return exportsOf(wanted, source, context);
     case 'related':
       return related(wanted, source, context);
     case 'clusterbindings':
@@ -106,6 +108,24 @@ function controlPlane(wanted: WantedWatch, context: SourceContext): Behaviour {
       return page.resourceVersion;
     },
     event: ({ object }) => forward(wanted, object, context),
+  };
+}
+
+/**
+ * What a provider exports is read by its Connection, also what is exported no longer: after a gap the Connection itself is
+ * forwarded, under an id of its own (design.md, rule 3). The ids of what is still there would say that nothing has changed.
+ */
+function exportsOf(wanted: WantedWatch, { connection }: Source<'exports'>, context: SourceContext): Behaviour {
+  return {
+    list: startOf(wanted),
+    event: ({ object }) => forward(wanted, object, context),
+    stands({ gap, resourceVersion, connects }) {
+      if (!gap) return;
+      const change = `exports|${wanted.fingerprint}|${resourceVersion}|${connects}`;
+      for (const request of requestsFor(wanted.source, { name: connection }, context.mapping)) {
+        context.put(outgoing(request, change));
+      }
+    },
   };
 }
 
@@ -196,9 +216,9 @@ function instances(wanted: WantedWatch, { api }: Source<'instances'>, context: S
   const before = (): boolean => state.conflictingApis.has(api);
   return {
     async list(client, signal) {
-      const { resourceVersion } = await client.listMetadata(wanted.ref, { limit: 1, signal });
-      // Asked for after the version was read: what changes in between is repeated by the stream.
+      // One snapshot: what happens to these, and to all others, after its version is repeated by the stream.
       const conflicting = await client.listAllMetadata(wanted.ref, { labelSelector: conflictingObjects, signal });
+      const { resourceVersion } = conflicting;
       if (signal.aborted) return resourceVersion;
       const had = before();
       state.replaceConflicts(api, conflicting.items);
