@@ -166,6 +166,25 @@ describe('forwarder', () => {
     expect(new Set(sink.sweeps(API)).size).toBe(2);
   });
 
+  it('a gap on the exports forwards their Connection, also when nothing is exported any more', async () => {
+    const { provider, sink } = await setup({}, (parts) => {
+      parts.consumer.objects.set(CRDS, []);
+      parts.provider.objects.set(CRDS, [crd()]);
+    });
+    const first = await only(() => provider.open(CRDS));
+    const changes = (): string[] =>
+      sink.sent.flatMap(({ message, change }) =>
+        message.type === 'reconcile' && message.controller === 'connection' && change.startsWith('exports|')
+          ? [change]
+          : [],
+      );
+    await until(() => expect(changes()).toHaveLength(1));
+    provider.objects.set(CRDS, []);
+    first.fail(new KbindError('expired', 'too old'));
+    await until(() => expect(changes()).toHaveLength(2));
+    expect(new Set(changes()).size).toBe(2);
+  });
+
   it('an ordinary end of a stream resumes from the last bookmark without a sweep', async () => {
     const { consumer, sink } = await setup();
     await until(() => expect(sink.sweeps(API)).toHaveLength(1));
