@@ -23,6 +23,7 @@ for (let seed = first; seed < first + Number(values.runs); seed += 1) {
   if (performance.now() > endsAt) break;
   const result = await run(planOf(seed), { verbose: values.verbose });
   summary.add(result);
+  if ((seed - first + 1) % 25 === 0) console.error(`seed ${seed}: ${summary.toString().split('\n')[0] ?? ''}`);
   if (values.verbose) console.log(result.log.join('\n'));
   if (result.violations.length === 0) continue;
   console.log(report(result));
