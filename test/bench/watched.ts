@@ -55,18 +55,22 @@ export class Watched {
     let resourceVersion = from;
     while (!this.#abort.signal.aborted) {
       try {
-        for await (const event of client.watch(ref, { resourceVersion, signal: this.#abort.signal })) {
-          if (event.type === 'BOOKMARK') {
-            resourceVersion = event.resourceVersion;
-            continue;
-          }
-          resourceVersion = event.object.metadata.resourceVersion;
-          this.#take(event.object as KubeObject, event.type === 'DELETED');
-        }
+        resourceVersion = await this.#follow(client, ref, resourceVersion);
       } catch (error) {
         // A CRD that goes takes its watch with it: what was waited for was seen before.
         if (!this.#abort.signal.aborted) this.#abort.abort(error);
       }
     }
+  }
+
+  /** One stream, to its end. */
+  async #follow(client: KubeClient, ref: ResourceRef, from: string): Promise<string> {
+    let resourceVersion = from;
+    const { signal } = this.#abort;
+    for await (const event of client.watch(ref, { resourceVersion, signal, metadataOnly: false })) {
+      resourceVersion = event.type === 'BOOKMARK' ? event.resourceVersion : event.object.metadata.resourceVersion;
+      if (event.type !== 'BOOKMARK') this.#take(event.object as KubeObject, event.type === 'DELETED');
+    }
+    return resourceVersion;
   }
 }

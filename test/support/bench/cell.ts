@@ -386,6 +386,11 @@ export class BenchCell {
     }
   }
 
+  /** Forgets what waits for its time: nothing else may run while single invocations are counted. The cell must be at rest. */
+  forgetDelayed(): void {
+    for (const name of FLOWING) this.queues[name].clear();
+  }
+
   /** Does something and says what it cost on both sides and at the queues. */
   async measure(work: () => Promise<unknown>, consumer: Consumer = this.consumer): Promise<Measured> {
     const marks = await this.#marks(consumer);
