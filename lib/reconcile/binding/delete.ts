@@ -1,6 +1,7 @@
 import { isError, type ErrorClass } from '../../model/errors.ts';
 import { CLEANUP_FINALIZER } from '../../model/markers.ts';
-import { reconcileRequest } from '../../model/request.ts';
+import { findCondition } from '../../model/conditions.ts';
+import { reconcileRequest, type ReconcileRequest } from '../../model/request.ts';
 import { done, wait, waitForPermission, type Outcome } from '../../model/outcome.ts';
 import { hasFinalizer, removeFinalizer } from '../object-writes.ts';
 import { deleteRelated } from '../related/delete.ts';
@@ -18,9 +19,13 @@ import type { Target } from './target.ts';
  * The deletion chart (spec §4). Walked no sooner than 8 s after the deletionTimestamp, when nobody acts on this binding any
  * more (spec §8), and again until nothing of it is left. Every step may run twice or be cut short: each is decided anew from
  * complete lists, and the finalizer goes last.
- * @param attempt failed attempts before this one
+ * @param request its failed attempts, and whether this walk was waited for or an event brings it about
  */
-export async function deleteBinding(world: World, target: Target, attempt: number): Promise<Outcome> {
+export async function deleteBinding(
+  world: World,
+  target: Target,
+  { attempt, waited }: Pick<ReconcileRequest, 'attempt' | 'waited'>,
+): Promise<Outcome> {
   const { binding } = target;
   if (!world.trace.decide(nodes.start, hasFinalizer(binding, CLEANUP_FINALIZER))) return done('no finalizer of ours');
   const times = timesOf(world, target);
@@ -35,7 +40,7 @@ export async function deleteBinding(world: World, target: Target, attempt: numbe
     results.push(await cleanUpApi(world, walk, api));
   }
   const unfinished = results.filter((result) => result.left > 0 || result.forbidden !== undefined);
-  if (unfinished.length > 0) return goOn(world, target, unfinished, times);
+  if (unfinished.length > 0) return goOn(world, target, unfinished, { times, waitedFor: waited !== undefined });
   world.trace.step(nodes.nextApi, 'no');
   return end(world, target, { results, attempt });
 }
@@ -81,22 +86,29 @@ async function tryProvider(world: World, { binding }: Target): Promise<string> {
   }
 }
 
-/** Something is left: says what, and looks again. */
+/** How the condition begins that says how many instances are left. */
+const PROGRESS = 'deleting: still to be released: ';
+
+const showsProgress = ({ binding }: Target): boolean =>
+  findCondition(binding.status.conditions, 'Ready')?.message.startsWith(PROGRESS) ?? false;
+
+/**
+ * Something is left: says what, and looks again. A number that is written comes back as an event at once; if walks of events
+ * wrote numbers as well, walk would follow walk without a pause, each of which has everything that is left reconciled.
+ */
 async function goOn(
   world: World,
   target: Target,
   unfinished: readonly CleanUp[],
-  times: DeletionTimes,
+  { times, waitedFor }: { readonly times: DeletionTimes; readonly waitedFor: boolean },
 ): Promise<Outcome> {
   const forbidden = unfinished.flatMap(({ forbidden: words }) => (words === undefined ? [] : [words]));
   const draining = unfinished
     .filter(({ left }) => left > 0)
     .map(({ api, left }) => `${left} instance${left === 1 ? '' : 's'} of ${api}`);
-  const message = [
-    ...(draining.length === 0 ? [] : [`deleting: still to be released: ${draining.join(', ')}`]),
-    ...forbidden,
-  ].join('; ');
-  await report(world, target, message, forbidden.length > 0);
+  const message = [...(draining.length === 0 ? [] : [`${PROGRESS}${draining.join(', ')}`]), ...forbidden].join('; ');
+  const onlyCounts = forbidden.length === 0 && showsProgress(target);
+  if (waitedFor || !onlyCounts) await report(world, target, message, forbidden.length > 0);
   if (draining.length === 0) return waitForPermission('deletion of a CRD is forbidden');
   const seconds = nextWalkSeconds(times);
   return wait('instances are being drained', seconds, seconds);

@@ -46,7 +46,7 @@ async function reconcile(world: World, request: ReconcileRequest): Promise<Outco
   trace.step(nodes.getBinding);
   const target = await readTarget(world, request);
   if (!trace.decide(nodes.exists, target !== undefined) || target === undefined) return done('the binding is gone');
-  if (isDeleting(target.binding)) return deleteBinding(world, target, request.attempt);
+  if (isDeleting(target.binding)) return deleteBinding(world, target, request);
   refuseUnreadable(target);
   if (!hasFinalizer(target.binding, CLEANUP_FINALIZER)) return addOurFinalizer(world, target);
   return setUp(world, target);
