@@ -260,6 +260,19 @@ describe('walks', () => {
     expect(world.told[1]?.change).toBe('b-uid/32');
     expect(world.crdNow).toBeDefined();
   });
+
+  test('that an event brings about writes no new number, so that its echo is no walk after another', async () => {
+    const world = new FakeWorld();
+    fixture(world);
+    for (const name of ['a', 'b']) world.instance(name, held);
+    await world.reconcile();
+    world.instance('a');
+    await world.reconcile();
+    expect(world.told).toHaveLength(2);
+    expect(world.message('Ready')).toContain(`2 instances of ${API}`);
+    await world.reconcile('ClusterBinding', 2);
+    expect(world.message('Ready')).toContain(`1 instance of ${API}`);
+  });
 });
 
 describe('what is not this binding’s to clean up', () => {

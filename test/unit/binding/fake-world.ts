@@ -166,10 +166,13 @@ export class FakeWorld {
     };
   }
 
-  reconcile(kind: 'ClusterBinding' | 'Binding' = 'ClusterBinding'): Promise<Outcome> {
+  reconcile(kind: 'ClusterBinding' | 'Binding' = 'ClusterBinding', waited?: number): Promise<Outcome> {
     const controller: Controller = kind === 'Binding' ? 'binding' : 'clusterbinding';
     const namespace = kind === 'Binding' ? 'team-a' : undefined;
-    return reconcileBinding(this.world(), reconcileRequest('consumer-uid', controller, { namespace, name: 'b' }));
+    return reconcileBinding(this.world(), {
+      ...reconcileRequest('consumer-uid', controller, { namespace, name: 'b' }),
+      waited,
+    });
   }
 
   reconcileCrd(): Promise<Outcome> {
