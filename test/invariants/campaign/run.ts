@@ -52,8 +52,11 @@ const CONSUMERS: readonly Consumer[] = [
 const QUIET_MS = 21 * 60_000;
 /** What follows a step is done by then, the first walks of a deletion among it; later there are only refreshes. */
 const CRASH_WINDOW_MS = 14_000;
-/** A watch that fell silent is noticed by then. */
+/** A watch that fell silent is noticed by then; one that failed has rested for the longest time that it rests. */
 const SILENCE_MS = 240_000;
+const RESTED_MS = 45_000;
+/** What a reconcile wrote has come back as events by then, and a 30-second refresh has looked. */
+const LOOKED_MS = 40_000;
 const FEW_KINDS = 4;
 const FOCUSED_RATES = [0.1, 0.2, 0.3];
 const RATES = [0, 0.01, 0.03, 0.06, 0.12];
@@ -98,12 +101,13 @@ export async function run(plan: Plan, options: { readonly verbose?: boolean } = 
   const faults = new Faults(random.fork('faults'), { rate: plan.rate, kinds: plan.kinds, time, until: end });
   faults.episodes = episodesOf(random.fork('episodes'), end);
   const network = new Network(time, faults, random.fork('network'));
-  for (const { name, uid } of CONSUMERS) network.addCluster(name, uid, random.below(1_000));
+  const consumers = consumersOf(plan);
+  for (const { name, uid } of consumers) network.addCluster(name, uid, random.below(1_000));
   network.addCluster('provider', 'd3000000-0000-4000-8000-000000000003');
   network.addCluster('impostor', 'e4000000-0000-4000-8000-000000000004');
   for (const name of network.clusters.keys()) network.routes.set(`${name}.test`, { cluster: name, valid: true });
   const log: string[] = [];
-  const monitor = new Monitor(network, CONSUMERS);
+  const monitor = new Monitor(network, consumers);
   const counts = { reconciles: 0, awaits: 0 };
   const parts: Parts = {
     time,
@@ -122,13 +126,13 @@ export async function run(plan: Plan, options: { readonly verbose?: boolean } = 
   const done = setUp(
     network,
     person,
-    CONSUMERS.map(({ name }) => name),
+    consumers.map(({ name }) => name),
   );
   await time.runUntil(1_000);
   await done;
-  const cell = new Cell(parts, CONSUMERS);
+  const cell = new Cell(parts, consumers);
   cell.start(plan.ticks);
-  const violations = await live({ plan, parts, cell, end, log, options, person, monitor });
+  const violations = await live({ plan, consumers, parts, cell, end, log, options, person, monitor });
   await cell.stop();
   for (const cluster of network.clusters.values()) cluster.stop();
   forgetActors();
@@ -147,6 +151,10 @@ export async function run(plan: Plan, options: { readonly verbose?: boolean } = 
   };
 }
 
+/** Only those that anything happens on: an idle one costs as much as any other. */
+const consumersOf = ({ history }: Plan): readonly Consumer[] =>
+  CONSUMERS.filter(({ name }) => history.some(({ consumer }) => consumer === name));
+
 function crashOf({ crash }: Plan, time: VirtualTime, counts: { awaits: number }): (() => boolean) | undefined {
   if (crash === undefined) return undefined;
   return () => {
@@ -158,6 +166,7 @@ function crashOf({ crash }: Plan, time: VirtualTime, counts: { awaits: number })
 
 interface Life {
   readonly plan: Plan;
+  readonly consumers: readonly Consumer[];
   readonly parts: Parts;
   readonly cell: Cell;
   readonly end: number;
@@ -168,7 +177,7 @@ interface Life {
 }
 
 async function live(life: Life): Promise<string[]> {
-  const { plan, parts, cell, end, monitor } = life;
+  const { plan, consumers, parts, cell, end, monitor } = life;
   const { time, network } = parts;
   scheduleMischief(life);
   for (const action of plan.history) {
@@ -181,12 +190,18 @@ async function live(life: Life): Promise<string[]> {
   if (provider !== undefined) provider.away = false;
   if (life.options.verbose === true) life.log.push(`${Math.round(time.elapsed())} ### faults stop`);
   const quiet = end + (plan.quietMs ?? QUIET_MS);
-  await time.runUntil(quiet, () => plan.ticks === 'refresh' && time.elapsed() > end + SILENCE_MS && isAtRest(life));
+  const noticed = end + (parts.faults.kinds.has('silent-watch') ? SILENCE_MS : RESTED_MS);
+  let lastWork = noticed;
+  await time.runUntil(quiet, () => {
+    if (plan.ticks === 'all') return false;
+    if (!isAtRest(life)) lastWork = Math.max(lastWork, time.elapsed());
+    return time.elapsed() > lastWork + LOOKED_MS;
+  });
   await time.runUntil(quiet + 120_000, () => !cell.busy);
   cell.stopped = true;
   const found = [
     ...monitor.violations,
-    ...whatIsWrong(network, CONSUMERS, monitor, cell.cutShort),
+    ...whatIsWrong(network, consumers, monitor, cell.cutShort),
     ...deadLetterProblems(parts),
   ];
   return found.length > 0 ? found : [...(await secondLook(life)), ...monitor.violations];
@@ -205,9 +220,9 @@ function deadLetterProblems({ queues }: Parts): string[] {
   return queues.dead.filter(({ from }) => from === 'settled').map(({ body }) => `a dead letter: ${body.slice(0, 700)}`);
 }
 
-function scheduleMischief({ parts, end, cell }: Life): void {
+function scheduleMischief({ parts, consumers, end, cell }: Life): void {
   const { time, faults, network } = parts;
-  for (const consumer of CONSUMERS) {
+  for (const consumer of consumers) {
     if (faults.active && faults.kinds.has('forwarder-killed') && faults.random.chance(0.4)) {
       time.after(faults.random.below(end), () => {
         faults.count('forwarder-killed');
@@ -225,12 +240,12 @@ function scheduleMischief({ parts, end, cell }: Life): void {
 }
 
 /** Lines 5 and 6: one more reconcile of every key, in a process that remembers nothing, writes nothing. */
-async function secondLook({ parts, monitor }: Life): Promise<string[]> {
+async function secondLook({ parts, consumers, monitor }: Life): Promise<string[]> {
   const process = startProcess(parts, 'second-look');
   const sent = { send: () => Promise.resolve() };
-  const app = composeFor(parts, process, { registry: registryOf(CONSUMERS), queues: sent });
+  const app = composeFor(parts, process, { registry: registryOf(consumers), queues: sent });
   monitor.watched.length = 0;
-  const looking = lookAgain(app, parts);
+  const looking = lookAgain(app, parts, consumers);
   let looked = false;
   const settled = looking.finally(() => (looked = true));
   await parts.time.runUntil(parts.time.elapsed() + 600_000, () => looked);
@@ -242,8 +257,8 @@ async function secondLook({ parts, monitor }: Life): Promise<string[]> {
   return writes.map((line) => `a second reconcile wrote: ${line}`);
 }
 
-async function lookAgain(app: App, parts: Parts): Promise<void> {
-  for (const request of everyKey(parts)) {
+async function lookAgain(app: App, parts: Parts, consumers: readonly Consumer[]): Promise<void> {
+  for (const request of everyKey(parts, consumers)) {
     const { queue, message } = reconcileMessage(request, 'second look');
     const held = {
       id: 'look',
@@ -260,8 +275,8 @@ async function lookAgain(app: App, parts: Parts): Promise<void> {
   }
 }
 
-function everyKey({ network }: Parts): ReconcileRequest[] {
-  return CONSUMERS.flatMap(({ name, uid }) => {
+function everyKey({ network }: Parts, consumers: readonly Consumer[]): ReconcileRequest[] {
+  return consumers.flatMap(({ name, uid }) => {
     const cluster = network.clusters.get(name);
     if (cluster === undefined) return [];
     const connections = objectsOf(cluster, 'core.kbind.io', 'connections').map(({ metadata }) =>

@@ -1,0 +1,44 @@
+import { parseArgs } from 'node:util';
+import { paths, planOfPath, type Path } from '../test/invariants/campaign/crash-points.ts';
+import { report, Summary } from '../test/invariants/campaign/report.ts';
+import { run } from '../test/invariants/campaign/run.ts';
+
+/**
+ * Kills the functions at each await of each reconcile path in turn: `node scripts/crash-points.ts [--path TEXT] [--every N] [--from N]
+ * [--seconds N]`. Prints a line per path; fails where a kill left something undone or behind, or where time was up before the last await.
+ */
+const { values } = parseArgs({
+  options: {
+    path: { type: 'string', default: '' },
+    every: { type: 'string', default: '1' },
+    from: { type: 'string', default: '1' },
+    seconds: { type: 'string', default: '86400' },
+  },
+});
+const endsAt = performance.now() + Number(values.seconds) * 1000;
+const summary = new Summary();
+let left = 0;
+
+async function walk(path: Path): Promise<void> {
+  const whole = await run(planOfPath(path, 0));
+  summary.add(whole);
+  if (whole.violations.length > 0) console.log(report(whole, `${path.name}, not killed`));
+  let [killed, failed] = [0, 0];
+  for (let point = Number(values.from); point <= whole.awaits; point += Number(values.every)) {
+    if (performance.now() > endsAt) {
+      left += 1;
+      continue;
+    }
+    const result = await run(planOfPath(path, point));
+    summary.add(result);
+    killed += 1;
+    if (result.violations.length === 0) continue;
+    failed += 1;
+    console.log(report(result, `${path.name}, killed at await ${point} of ${whole.awaits}`));
+  }
+  console.log(`${path.name}: ${whole.awaits} awaits, killed at ${killed}, ${failed} with violations`);
+}
+
+for (const path of paths.filter(({ name }) => name.includes(values.path))) await walk(path);
+console.log(`${summary.toString()}${left === 0 ? '' : `\n${left} awaits were not reached in time`}`);
+process.exit(summary.failed === 0 && left === 0 ? 0 : 1);
