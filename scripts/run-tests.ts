@@ -29,7 +29,11 @@ const run = spawnSync(
     `--outputFile.json=${join(results, `${name}.json`)}`,
     ...passedOn,
   ],
-  { stdio: 'inherit', shell: process.platform === 'win32' },
+  {
+    stdio: 'inherit',
+    shell: process.platform === 'win32',
+    env: { ...process.env, ...(onRealServers ? { KBIND_TEST_SERVERS: 'real' } : {}) },
+  },
 );
 if (!onRealServers && !projects.includes('stack')) {
   console.log(`${pc.yellow('Left out: e2e')}, the scenarios on real kube-apiservers. They run with\n  ${E2E_HINT}`);

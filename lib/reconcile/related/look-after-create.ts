@@ -35,6 +35,7 @@ export async function lookAfterCreate(pass: RoutePass, created: Created): Promis
   await untilAnswered(world.signal, () => pass.source.confirmIdentity(0));
   world.trace.step('Look after the write', `${keyText(created.key)}: undone, nobody asks for it any more`);
   await undo(pass, copy);
+  await readBindingAnew(pass);
   throw new KbindError('conflict', 'the binding or the source changed while a related copy was made');
 }
 
@@ -69,6 +70,12 @@ function readBinding({ world, binding }: RoutePass): Promise<KubeObject | undefi
   const { namespace, name } = binding.metadata;
   const ref = binding.kind === 'ClusterBinding' ? resources.clusterBindings : resources.bindings;
   return world.consumer.client.find(ref, { namespace, name }, { signal: world.signal });
+}
+
+/** What the batch shares of bindings may be older than this look: the reconcile that starts over must not read that again. */
+async function readBindingAnew({ world, binding }: RoutePass): Promise<void> {
+  const fresh = { fresh: true };
+  await (binding.kind === 'ClusterBinding' ? world.reads.clusterBindings(fresh) : world.reads.bindings(fresh));
 }
 
 async function undo(pass: RoutePass, copy: KubeObject): Promise<void> {

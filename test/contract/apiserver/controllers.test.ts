@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { embeddedKind } from '../../support/apiserver/kinds.ts';
 import {
   installCrd,
   newNamespace,
   pathOf,
-  servers,
+  startServer,
   unique,
   until,
   type TestServer,
@@ -14,14 +15,12 @@ import { widget, widgetCrd, widgetPath } from '../../support/apiserver/widgets.t
 const configMaps = pathOf('', 'v1', 'configmaps');
 
 // A real kube-apiserver alone has no controller manager: there nobody collects garbage and no namespace ever ends.
-const [embedded] = servers();
 
-describe(`what a controller manager does, on the ${embedded?.title} only`, () => {
+describe(`what a controller manager does, on the embedded server only`, () => {
   let server: TestServer;
   let ns = '';
   beforeAll(async () => {
-    if (!embedded) throw new Error('there is always an embedded server');
-    server = await embedded.start();
+    server = await startServer(embeddedKind);
     await installCrd(server, widgetCrd());
     ns = await newNamespace(server);
   });

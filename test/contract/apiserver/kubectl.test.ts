@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { installCrd, newNamespace, servers, until, type TestServer } from '../../support/apiserver/servers.ts';
+import { embeddedKind } from '../../support/apiserver/kinds.ts';
+import { installCrd, newNamespace, startServer, until, type TestServer } from '../../support/apiserver/servers.ts';
 import { widget, widgetCrd, widgetPath } from '../../support/apiserver/widgets.ts';
 
 const run = promisify(execFile);
@@ -22,18 +23,16 @@ function kubectlVersion(): string | undefined {
 }
 
 const version = kubectlVersion();
-const [embedded] = servers();
 const shown = version ?? '(LEFT OUT: there is no kubectl on PATH)';
 
-describe.skipIf(version === undefined)(`kubectl ${shown} on the ${embedded?.title}`, () => {
+describe.skipIf(version === undefined)(`kubectl ${shown} on the embedded server`, () => {
   let server: TestServer;
   let ns = '';
   const folder = mkdtempSync(join(tmpdir(), 'kubectl-'));
   const env = { ...process.env, KUBECONFIG: join(folder, 'kubeconfig'), HOME: folder, KUBECTL_KYAML: 'false' };
 
   beforeAll(async () => {
-    if (!embedded) throw new Error('there is always an embedded server');
-    server = await embedded.start();
+    server = await startServer(embeddedKind);
     writeFileSync(env.KUBECONFIG, server.kubeconfig);
     const crd = widgetCrd();
     await installCrd(server, { ...crd, spec: { ...crd.spec, names: { ...crd.spec.names, shortNames: ['wd'] } } });

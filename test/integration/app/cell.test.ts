@@ -14,13 +14,14 @@ import { systemClock } from '../../../lib/model/clock.ts';
 import { reconcileRequest } from '../../../lib/model/request.ts';
 import { interceptClient, type Call } from '../../../lib/reconcile/intercept-client.ts';
 import { parse, parseAllDocuments } from 'yaml';
-import { servers, until, type TestServer } from '../../support/apiserver/servers.ts';
+import { clusterKinds } from '../../support/apiserver/kinds.ts';
+import { startServer, until, type TestServer } from '../../support/apiserver/servers.ts';
 import { requestRecord, sqsEvent, withTime } from '../../support/queue/events.ts';
 import { recordCounters, recordLog, recordQueues } from '../../support/queue/recorded.ts';
 
 /** The composed application on a consumer and a provider: embedded ones, and real ones where the machine has them. */
 
-describe.each(servers())('a cell on $title', (kind) => {
+describe.each(clusterKinds())('a cell on $name', (kind) => {
   let consumer: TestServer;
   let provider: TestServer;
   let client: KubeClient & { close(): Promise<void> };
@@ -32,7 +33,7 @@ describe.each(servers())('a cell on $title', (kind) => {
     createKubeClient(parseForeignKubeconfig(kubeconfig, egress), { clock: systemClock, egress });
 
   beforeAll(async () => {
-    [consumer, provider] = await Promise.all([kind.start(), kind.start()]);
+    [consumer, provider] = await Promise.all([startServer(kind), startServer(kind)]);
     client = clientOf(consumer.kubeconfig);
     for (const name of ['default', 'kube-system']) {
       await until(async () => (await client.find(resources.namespaces, { name })) !== undefined);

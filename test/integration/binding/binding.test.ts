@@ -1,13 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { resources, type KubeObject } from '../../../lib/model/api.ts';
 import { watchPlanOf } from '../../../lib/model/watch-plan.ts';
+import { clusterKinds } from '../../support/apiserver/kinds.ts';
 import { API, Fixture, until, version, widgets, widgetsCrd } from './fixture.ts';
 
-/** Bindings, schemas and unbinding against real API servers; each test leaves nothing behind for the next. */
-describe('bindings on two real clusters', () => {
+/** Bindings, schemas and unbinding against API servers; each test leaves nothing behind for the next. */
+describe.each(clusterKinds())('bindings on two clusters: $name', (kind) => {
   let fixture: Fixture;
   beforeAll(async () => {
-    fixture = await Fixture.start();
+    fixture = await Fixture.start(kind);
     await fixture.provider.hands.create(resources.crds, widgetsCrd());
     await fixture.connect('demo');
   });

@@ -19,9 +19,9 @@ import { createReadsCache } from '../../../lib/reconcile/reads.ts';
 import { createOwnSide } from '../../../lib/reconcile/side.ts';
 import { reconcileSyncer } from '../../../lib/reconcile/syncer/reconcile.ts';
 import { identityMapper, type World } from '../../../lib/reconcile/world.ts';
-import { startRealCluster, type RealCluster } from '../../support/apiserver/real.ts';
+import type { ClusterKind, TestCluster } from '../../support/apiserver/kinds.ts';
 
-/** Two real API servers, a Connection that is declared Ready by hand, and the controllers, called one by one. */
+/** Two API servers, a Connection that is declared Ready by hand, and the controllers, called one by one. */
 
 const crdsFolder = join(import.meta.dirname, '../../../infra/crds');
 const PATIENCE_MS = 30_000;
@@ -77,17 +77,17 @@ export async function until<T>(what: string, look: () => Promise<T | undefined |
 }
 
 interface Cluster {
-  readonly real: RealCluster;
+  readonly server: TestCluster;
   readonly hands: OpenKubeClient;
   readonly uid: string;
 }
 
-async function startCluster(which: 'consumer' | 'provider', assets: string | undefined): Promise<Cluster> {
-  const real = await startRealCluster({ name: which, ...(assets === undefined ? {} : { assets }) });
-  const target = parseForeignKubeconfig(real.kubeconfig, { allowLoopback: true });
+async function startCluster(kind: ClusterKind, which: 'consumer' | 'provider'): Promise<Cluster> {
+  const server = await kind.start(which);
+  const target = parseForeignKubeconfig(server.kubeconfig, { allowLoopback: true });
   const hands = createKubeClient(target, { clock: systemClock, egress: { allowLoopback: true }, side: which });
   await until(`${which} has kube-system`, () => hands.find(resources.namespaces, { name: 'kube-system' }));
-  return { real, hands, uid: await readClusterIdentity(hands) };
+  return { server, hands, uid: await readClusterIdentity(hands) };
 }
 
 export class Fixture {
@@ -109,11 +109,8 @@ export class Fixture {
     });
   }
 
-  static async start(): Promise<Fixture> {
-    const [consumer, provider] = await Promise.all([
-      startCluster('consumer', undefined),
-      startCluster('provider', process.env['KBIND_E2E_PROVIDER_ASSETS']),
-    ]);
+  static async start(kind: ClusterKind): Promise<Fixture> {
+    const [consumer, provider] = await Promise.all([startCluster(kind, 'consumer'), startCluster(kind, 'provider')]);
     const fixture = new Fixture(consumer, provider);
     for (const file of await readdir(crdsFolder)) {
       const manifest = parse(await readFile(join(crdsFolder, file), 'utf8')) as SentObject;
@@ -315,9 +312,9 @@ export class Fixture {
   }
 
   async stop(): Promise<void> {
-    for (const { hands, real } of [this.consumer, this.provider]) {
+    for (const { hands, server } of [this.consumer, this.provider]) {
       await hands.close();
-      await real.stop();
+      await server.stop();
     }
   }
 }

@@ -6,16 +6,17 @@ import { parse } from 'yaml';
 import { parseJson } from '../../../lib/kube/json.ts';
 import { resources } from '../../../lib/model/api.ts';
 import type { SentObject } from '../../../lib/kube/types.ts';
+import { clusterKinds } from '../../support/apiserver/kinds.ts';
 import { Fixture, widgets, widgetsCrd, version } from './fixture.ts';
 
 /** Folder with crds/ of real projects; CI hands it over. */
 const folder = process.env['KBIND_E2E_DATA'];
 const files = folder === undefined ? [] : readdirSync(join(folder, 'crds'));
 
-describe('schemas as a consumer installs them', () => {
+describe.each(clusterKinds())('schemas as a consumer installs them: $name', (kind) => {
   let fixture: Fixture;
   beforeAll(async () => {
-    fixture = await Fixture.start();
+    fixture = await Fixture.start(kind);
     await fixture.connect('demo');
   });
   afterAll(() => fixture.stop());

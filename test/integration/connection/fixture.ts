@@ -22,16 +22,16 @@ import { createProviders } from '../../../lib/reconcile/providers.ts';
 import { createReadsCache } from '../../../lib/reconcile/reads.ts';
 import { createOwnSide } from '../../../lib/reconcile/side.ts';
 import { identityMapper, type World } from '../../../lib/reconcile/world.ts';
-import { startRealCluster, type RealCluster } from '../../support/apiserver/real.ts';
+import type { ClusterKind, TestCluster } from '../../support/apiserver/kinds.ts';
 
-/** A consumer and its providers, all real API servers, with the Connection controller run by hand: no queue, no forwarder. */
+/** A consumer and its providers, with the Connection controller run by hand: no queue, no forwarder. */
 
 const crdsFolder = join(import.meta.dirname, '../../../infra/crds');
 const EGRESS = { allowLoopback: true };
 
 /** One cluster: `hands` is the test's own client, beside the product's. */
 export interface Cluster {
-  readonly real: RealCluster;
+  readonly server: TestCluster;
   readonly hands: OpenKubeClient;
   readonly uid: string;
 }
@@ -83,17 +83,17 @@ export async function until<T>(what: string, look: () => Promise<T | undefined |
   }
 }
 
-export async function startCluster(name: string): Promise<Cluster> {
-  const real = await startRealCluster({ name });
-  const target = parseForeignKubeconfig(real.kubeconfig, EGRESS);
+export async function startCluster(kind: ClusterKind, name: string): Promise<Cluster> {
+  const server = await kind.start(name);
+  const target = parseForeignKubeconfig(server.kubeconfig, EGRESS);
   const hands = createKubeClient(target, { clock: systemClock, egress: EGRESS });
   await until(`${name} has kube-system`, () => hands.find(resources.namespaces, { name: 'kube-system' }));
-  return { real, hands, uid: await readClusterIdentity(hands) };
+  return { server, hands, uid: await readClusterIdentity(hands) };
 }
 
-export async function stopCluster({ real, hands }: Cluster): Promise<void> {
+export async function stopCluster({ server, hands }: Cluster): Promise<void> {
   await hands.close();
-  await real.stop();
+  await server.stop();
 }
 
 /** A clock that runs with the machine's and can be put forward. */
@@ -133,7 +133,7 @@ export class Konnector {
   constructor(consumer: Cluster) {
     this.#consumer = consumer;
     const { clock } = this;
-    const target = parseForeignKubeconfig(consumer.real.kubeconfig, EGRESS);
+    const target = parseForeignKubeconfig(consumer.server.kubeconfig, EGRESS);
     this.#client = createKubeClient(target, { clock, egress: EGRESS, side: 'consumer' });
     this.#pool = new ProviderPool({ clock, allowLoopback: true, connect: (to) => this.#connect(to) });
   }
@@ -216,8 +216,8 @@ export class Consumer {
     this.cluster = cluster;
   }
 
-  static async start(): Promise<Consumer> {
-    const cluster = await startCluster('consumer');
+  static async start(kind: ClusterKind): Promise<Consumer> {
+    const cluster = await startCluster(kind, 'consumer');
     const consumer = new Consumer(cluster);
     for (const file of await readdir(crdsFolder)) {
       const manifest = parse(await readFile(join(crdsFolder, file), 'utf8')) as SentObject;

@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { startEmbeddedCluster, type EmbeddedCluster } from '../../../lib/embedded/index.ts';
+import type { EmbeddedCluster } from '../../../lib/embedded/index.ts';
 import type { Forwarder, ForwarderOptions } from '../../../lib/forwarder/forwarder.ts';
 import type { KubeClient } from '../../../lib/kube/types.ts';
 import { apiName, resources } from '../../../lib/model/api.ts';
 import type { Outgoing } from '../../../lib/forwarder/sink.ts';
 import { RecordingSink } from '../../support/forwarder/recording-sink.ts';
+import { embeddedKind } from '../../support/apiserver/kinds.ts';
 import {
   create,
   EAST,
@@ -38,20 +39,11 @@ class FlakySink extends RecordingSink {
 
 /** What only an API server in this process can be made to do. */
 describe('forwarder and API servers that misbehave', () => {
-  const servers = new Map<string, EmbeddedCluster>();
   let pair: Pair;
   let running: Forwarder | undefined;
 
   beforeAll(async () => {
-    pair = await startPair({
-      name: 'embedded',
-      rbac: false,
-      async start(name) {
-        const server = await startEmbeddedCluster({ name });
-        servers.set(name, server);
-        return server;
-      },
-    });
+    pair = await startPair(embeddedKind);
   });
   afterEach(async () => {
     await running?.stop();
@@ -59,8 +51,8 @@ describe('forwarder and API servers that misbehave', () => {
   afterAll(() => pair.stop());
 
   function server(name: 'consumer' | 'provider'): EmbeddedCluster {
-    const found = servers.get(name);
-    if (found === undefined) throw new Error(`no ${name}`);
+    const found = pair[name].server.embedded;
+    if (found === undefined) throw new Error(`the ${name} is no embedded server`);
     return found;
   }
   async function standing(change: Partial<ForwarderOptions> = {}, own?: RecordingSink): Promise<RecordingSink> {

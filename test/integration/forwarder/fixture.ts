@@ -11,7 +11,7 @@ import type { KubeClient, SentObject } from '../../../lib/kube/types.ts';
 import { resources, type KubeObject, type ObjectKey, type ResourceRef } from '../../../lib/model/api.ts';
 import { systemClock } from '../../../lib/model/clock.ts';
 import { silentLogger } from '../../../lib/model/log.ts';
-import { startRealCluster } from '../../support/apiserver/real.ts';
+import type { ClusterKind, TestCluster } from '../../support/apiserver/kinds.ts';
 import { RecordingSink } from '../../support/forwarder/recording-sink.ts';
 
 /** Two API servers, the objects of one bound API on them, and a forwarder that may do only what its RBAC manifest says. */
@@ -30,29 +30,8 @@ export const widgets: ResourceRef = {
 export const SECRET = { namespace: 'kbind', name: 'east-kubeconfig' };
 export const EAST = { name: 'east' };
 
-/** What real and embedded API servers have in common. */
-export interface ApiServer {
-  readonly kubeconfig: string;
-  addUser(options: { name: string; groups?: string[] }): Promise<{ readonly kubeconfig: string }>;
-  compact(): void | Promise<void>;
-  stop(): Promise<void>;
-}
-
-/** How a suite gets its servers, and whether they hold users to RBAC. */
-export interface ServerKind {
-  readonly name: string;
-  readonly rbac: boolean;
-  start(name: string): Promise<ApiServer>;
-}
-
-export const realServers: ServerKind = {
-  name: 'real API servers',
-  rbac: true,
-  start: (name) => startRealCluster({ name }),
-};
-
 export interface Cluster {
-  readonly server: ApiServer;
+  readonly server: TestCluster;
   readonly admin: OpenKubeClient;
   readonly uid: string;
 }
@@ -68,11 +47,11 @@ export interface Pair {
 export const clientOf = (kubeconfig: string): OpenKubeClient =>
   createKubeClient(parseForeignKubeconfig(kubeconfig, egress), { clock: systemClock, egress });
 
-export async function startPair(kind: ServerKind): Promise<Pair> {
+export async function startPair(kind: ClusterKind): Promise<Pair> {
   const [consumer, provider] = await Promise.all([startCluster(kind, 'consumer'), startCluster(kind, 'provider')]);
   await install(consumer.admin, await kbindCrds());
   await create(consumer.admin, resources.namespaces, { metadata: { name: SECRET.namespace } });
-  if (kind.rbac) await applyRbac(consumer);
+  if (!kind.embedded) await applyRbac(consumer);
   const crd = (labels: Record<string, string>) => widgetCrd(labels);
   await install(provider.admin, [crd({ 'core.kbind.io/exported': 'true' })]);
   await install(consumer.admin, [crd({ 'core.kbind.io/managed': 'true' })]);
@@ -90,7 +69,7 @@ export async function startPair(kind: ServerKind): Promise<Pair> {
   };
 }
 
-async function startCluster(kind: ServerKind, name: string): Promise<Cluster> {
+async function startCluster(kind: ClusterKind, name: string): Promise<Cluster> {
   const server = await kind.start(name);
   const admin = clientOf(server.kubeconfig);
   // A fresh API server makes its namespaces a moment after it answers.

@@ -1,11 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { startEmbeddedCluster } from '../../../lib/embedded/index.ts';
 import type { Forwarder } from '../../../lib/forwarder/forwarder.ts';
 import { createOpenProvider } from '../../../lib/forwarder/providers.ts';
 import type { KubeClient, WatchOptions } from '../../../lib/kube/types.ts';
 import { apiName, resources, type ResourceRef } from '../../../lib/model/api.ts';
 import { systemClock } from '../../../lib/model/clock.ts';
-import { hasRealCluster } from '../../support/apiserver/real.ts';
+import { clusterKinds } from '../../support/apiserver/kinds.ts';
 import type { RecordingSink } from '../../support/forwarder/recording-sink.ts';
 import {
   clientOf,
@@ -15,7 +14,6 @@ import {
   plan,
   rbacDocuments,
   remove,
-  realServers,
   rotate,
   SECRET,
   setStatus,
@@ -25,7 +23,6 @@ import {
   widgets,
   WIDGETS,
   type Pair,
-  type ServerKind,
 } from './fixture.ts';
 
 const CONFLICT = { 'core.kbind.io/conflict': 'true' };
@@ -34,13 +31,7 @@ const widget = (name: string, labels: Record<string, string> = {}) => ({
   spec: { size: 1 },
 });
 
-const embeddedServers: ServerKind = {
-  name: 'embedded API servers',
-  rbac: false,
-  start: (name) => startEmbeddedCluster({ name }),
-};
-
-describe.each([embeddedServers, ...(hasRealCluster() ? [realServers] : [])])('forwarder between two $name', (kind) => {
+describe.each(clusterKinds())('forwarder between two $name', (kind) => {
   let pair: Pair;
   let running: Forwarder | undefined;
   let started = 0;

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startFauxqs, type FauxqsServer } from 'fauxqs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startEmbeddedCluster } from '../../../lib/embedded/index.ts';
 import { parseMessage } from '../../../lib/queue/codec.ts';
+import { embeddedKind } from '../../support/apiserver/kinds.ts';
 import { create, startPair, until, widgets, WIDGETS, type Pair } from './fixture.ts';
 
 const MAIN = join(import.meta.dirname, '../../../lib/app/forwarder-main.ts');
@@ -31,7 +31,7 @@ describe('forwarder process', () => {
   let environment: NodeJS.ProcessEnv;
 
   beforeAll(async () => {
-    pair = await startPair({ name: 'embedded', rbac: false, start: (name) => startEmbeddedCluster({ name }) });
+    pair = await startPair(embeddedKind);
     queues = await startFauxqs({ port: 0, logger: false, defaultRegion: REGION });
     for (const name of ['control.fifo', 'instances.fifo'])
       queues.createQueue(name, { region: REGION, attributes: FIFO });

@@ -16,9 +16,9 @@ import { interceptClient } from '../../../lib/reconcile/intercept-client.ts';
 import { createReadsCache } from '../../../lib/reconcile/reads.ts';
 import { createOwnSide } from '../../../lib/reconcile/side.ts';
 import { identityMapper, type Side, type World } from '../../../lib/reconcile/world.ts';
-import { startRealCluster, type RealCluster } from '../../support/apiserver/real.ts';
+import type { ClusterKind, TestCluster } from '../../support/apiserver/kinds.ts';
 
-/** Two real API servers with bindings that are declared Ready by hand: instance reconciles and sweeps, nothing around them. */
+/** Two API servers with bindings that are declared Ready by hand: instance reconciles and sweeps, nothing around them. */
 
 const crdsFolder = join(import.meta.dirname, '../../../infra/crds');
 export const CONNECTION = 'demo';
@@ -68,16 +68,16 @@ export interface Counts {
 
 /** One cluster of the fixture: `hands` is the user's own client, `client` the product's, counted. */
 export interface Cluster {
-  readonly real: RealCluster;
+  readonly server: TestCluster;
   readonly hands: OpenKubeClient;
   readonly client: KubeClient;
   readonly counts: Counts;
   readonly uid: string;
 }
 
-async function startCluster(which: 'consumer' | 'provider', assets: string | undefined): Promise<Cluster> {
-  const real = await startRealCluster({ name: which, ...(assets === undefined ? {} : { assets }) });
-  const target = parseForeignKubeconfig(real.kubeconfig, { allowLoopback: true });
+async function startCluster(kind: ClusterKind, which: 'consumer' | 'provider'): Promise<Cluster> {
+  const server = await kind.start(which);
+  const target = parseForeignKubeconfig(server.kubeconfig, { allowLoopback: true });
   const hands = createKubeClient(target, { clock: systemClock, egress: { allowLoopback: true }, side: which });
   const counts = { reads: 0, writes: 0 };
   const client = interceptClient(hands, (call, send) => {
@@ -85,7 +85,7 @@ async function startCluster(which: 'consumer' | 'provider', assets: string | und
     return send();
   });
   await until(`${which} has kube-system`, () => hands.find(resources.namespaces, { name: 'kube-system' }));
-  return { real, hands, client, counts, uid: await readClusterIdentity(hands) };
+  return { server, hands, client, counts, uid: await readClusterIdentity(hands) };
 }
 
 /** Looks until something truthy comes; a failing look counts as not yet. */
@@ -121,11 +121,8 @@ export class Fixture {
     };
   }
 
-  static async start(assets?: string): Promise<Fixture> {
-    const [consumer, provider] = await Promise.all([
-      startCluster('consumer', assets),
-      startCluster('provider', assets),
-    ]);
+  static async start(kind: ClusterKind): Promise<Fixture> {
+    const [consumer, provider] = await Promise.all([startCluster(kind, 'consumer'), startCluster(kind, 'provider')]);
     const fixture = new Fixture(consumer, provider);
     await fixture.#install();
     return fixture;
@@ -291,9 +288,9 @@ export class Fixture {
   }
 
   async stop(): Promise<void> {
-    for (const { hands, real } of [this.consumer, this.provider]) {
+    for (const { hands, server } of [this.consumer, this.provider]) {
       await hands.close();
-      await real.stop();
+      await server.stop();
     }
   }
 }

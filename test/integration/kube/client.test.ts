@@ -9,7 +9,8 @@ import { instant, systemClock } from '../../../lib/model/clock.ts';
 import { resources, type KubeObject, type ResourceRef } from '../../../lib/model/api.ts';
 import { isError, type KbindError } from '../../../lib/model/errors.ts';
 import { silentLogger } from '../../../lib/model/log.ts';
-import { clientOf, installApi, testedServers, widgets, type TestedCluster } from '../../support/kube/clusters.ts';
+import { clusterKinds, type TestCluster } from '../../support/apiserver/kinds.ts';
+import { clientOf, installApi, widgets } from '../../support/kube/clusters.ts';
 import { until } from '../../support/kube/until.ts';
 
 const { configmaps, namespaces } = resources;
@@ -41,12 +42,12 @@ const outcomeOf = (promise: Promise<unknown>): Promise<string> =>
     (error: KbindError) => error.errorClass,
   );
 
-describe.each(testedServers())('$name', ({ start }) => {
-  let cluster: TestedCluster;
+describe.each(clusterKinds())('$name', (kind) => {
+  let cluster: TestCluster;
   let client: OpenKubeClient;
 
   beforeAll(async () => {
-    cluster = await start();
+    cluster = await kind.start('client');
     client = clientOf(cluster.kubeconfig);
     await installApi(client, widgets, false);
     await installApi(client, gadgets, true);

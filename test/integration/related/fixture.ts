@@ -1,9 +1,6 @@
-import { existsSync } from 'node:fs';
 import { readFile, readdir } from 'node:fs/promises';
-import { homedir } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { parse } from 'yaml';
-import { startEmbeddedCluster } from '../../../lib/embedded/index.ts';
 import { createKubeClient, type OpenKubeClient } from '../../../lib/kube/client.ts';
 import { readClusterIdentity } from '../../../lib/kube/identity.ts';
 import { parseForeignKubeconfig } from '../../../lib/kube/kubeconfig.ts';
@@ -26,7 +23,7 @@ import { reconcileBinding } from '../../../lib/reconcile/binding/reconcile.ts';
 import { createReadsCache } from '../../../lib/reconcile/reads.ts';
 import { createOwnSide } from '../../../lib/reconcile/side.ts';
 import { identityMapper, type Side, type World } from '../../../lib/reconcile/world.ts';
-import { startRealCluster } from '../../support/apiserver/real.ts';
+import type { ClusterKind, TestCluster } from '../../support/apiserver/kinds.ts';
 
 /** Two API servers with a Connection that is declared Ready by hand, and the binding controller, called by the test. */
 
@@ -39,32 +36,6 @@ const shifted = (date: number | undefined, late: number): number | undefined =>
 const API = 'widgets.example.org';
 
 export const { secrets, configmaps, namespaces, clusterBindings } = resources;
-
-/** What the tests need of an API server. */
-interface Server {
-  readonly kubeconfig: string;
-  /** A user who may do everything that is needed but create Secrets; `permit` gives that as well. */
-  limited(): Promise<{ readonly kubeconfig: string; readonly permit: () => Promise<void> }>;
-  stop(): Promise<void>;
-}
-
-export interface ServerKind {
-  readonly name: string;
-  readonly start: (name: string) => Promise<Server>;
-}
-
-async function startEmbedded(name: string): Promise<Server> {
-  const cluster = await startEmbeddedCluster({ name });
-  return {
-    kubeconfig: cluster.kubeconfig,
-    async limited() {
-      const user = await cluster.addUser({ name: 'limited' });
-      const permit = cluster.deny({ user: 'limited', resources: ['secrets'], verbs: ['create'] });
-      return { kubeconfig: user.kubeconfig, permit: () => Promise.resolve(permit()) };
-    },
-    stop: () => cluster.stop(),
-  };
-}
 
 const role = (name: string, rules: readonly object[]): SentObject[] => [
   {
@@ -90,46 +61,31 @@ const rbac = (kind: string): ResourceRef => ({
   namespaced: false,
 });
 
-async function startReal(name: string, assets: string): Promise<Server> {
-  const cluster = await startRealCluster({ name, assets });
+interface Limited {
+  readonly kubeconfig: string;
+  readonly permit: () => Promise<void>;
+}
+
+/** A user who may do everything that is needed but create Secrets; `permit` gives that as well. */
+async function limitedUser(cluster: TestCluster): Promise<Limited> {
+  const { kubeconfig } = await cluster.addUser({ name: 'limited' });
+  if (cluster.embedded !== undefined) {
+    const permit = cluster.embedded.deny({ user: 'limited', resources: ['secrets'], verbs: ['create'] });
+    return { kubeconfig, permit: () => Promise.resolve(permit()) };
+  }
   const grant = async (granted: string, rules: readonly object[]): Promise<void> => {
     const admin = clientOf(cluster.kubeconfig, 'provider');
     for (const object of role(granted, rules)) await admin.create(rbac(object.kind), object);
     await admin.close();
   };
-  return {
-    kubeconfig: cluster.kubeconfig,
-    async limited() {
-      const user = await cluster.addUser({ name: 'limited' });
-      await grant('limited', [
-        { apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'], verbs: ['get', 'list'] },
-        { apiGroups: [''], resources: ['configmaps'], verbs: ['*'] },
-        { apiGroups: [''], resources: ['secrets'], verbs: ['list', 'get', 'patch', 'delete'] },
-        { apiGroups: [''], resources: ['namespaces'], verbs: ['get'] },
-      ]);
-      const rules = [{ apiGroups: [''], resources: ['secrets'], verbs: ['create'] }];
-      return { kubeconfig: user.kubeconfig, permit: () => grant('permitted', rules) };
-    },
-    stop: () => cluster.stop(),
-  };
-}
-
-/** The embedded server, and those real ones that this machine has. */
-export function serverKinds(): ServerKind[] {
-  const cached = (age: string): string => join(homedir(), '.cache', 'kube-assets', '3', age);
-  const folders = [
-    process.env['KUBEBUILDER_ASSETS'] ?? cached('current'),
-    process.env['KUBE_ASSETS_OLD'] ?? cached('1.20'),
-  ];
-  return [
-    { name: 'embedded', start: startEmbedded },
-    ...folders
-      .filter((folder) => existsSync(join(folder, 'kube-apiserver')))
-      .map((folder) => ({
-        name: `kube-apiserver of ${basename(folder)}`,
-        start: (name: string) => startReal(name, folder),
-      })),
-  ];
+  await grant('limited', [
+    { apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'], verbs: ['get', 'list'] },
+    { apiGroups: [''], resources: ['configmaps'], verbs: ['*'] },
+    { apiGroups: [''], resources: ['secrets'], verbs: ['list', 'get', 'patch', 'delete'] },
+    { apiGroups: [''], resources: ['namespaces'], verbs: ['get'] },
+  ]);
+  const rules = [{ apiGroups: [''], resources: ['secrets'], verbs: ['create'] }];
+  return { kubeconfig, permit: () => grant('permitted', rules) };
 }
 
 const clientOf = (kubeconfig: string, side: 'consumer' | 'provider'): OpenKubeClient =>
@@ -175,8 +131,8 @@ const WRITES: ReadonlySet<string> = new Set(['create', 'apply', 'update', 'patch
 export class Pair {
   readonly uids: Readonly<Record<Side['which'], string>>;
   readonly hands: Readonly<Record<Side['which'], OpenKubeClient>>;
-  readonly servers: readonly Server[];
-  readonly provider: Server;
+  readonly servers: readonly TestCluster[];
+  readonly provider: TestCluster;
   readonly events: { reason: string; message: string }[] = [];
   /** Requests of the controllers, dry runs aside: `consumer create secrets default/a`. */
   readonly requests: string[] = [];
@@ -185,7 +141,7 @@ export class Pair {
   /** The provider as the Connection's credential sees it; the admin's by default. */
   providerClient: OpenKubeClient;
 
-  private constructor(servers: readonly [Server, Server], hands: Pair['hands'], uids: Pair['uids']) {
+  private constructor(servers: readonly [TestCluster, TestCluster], hands: Pair['hands'], uids: Pair['uids']) {
     this.servers = servers;
     this.provider = servers[1];
     this.hands = hands;
@@ -193,7 +149,7 @@ export class Pair {
     this.providerClient = hands.provider;
   }
 
-  static async start(kind: ServerKind): Promise<Pair> {
+  static async start(kind: ClusterKind): Promise<Pair> {
     const servers = await Promise.all([kind.start('consumer'), kind.start('provider')]);
     const hands = {
       consumer: clientOf(servers[0].kubeconfig, 'consumer'),
@@ -410,7 +366,7 @@ export class Pair {
 
   /** The Connection's credential becomes one that may not create Secrets. */
   async limit(): Promise<{ readonly permit: () => Promise<void> }> {
-    const user = await this.provider.limited();
+    const user = await limitedUser(this.provider);
     const limited = clientOf(user.kubeconfig, 'provider');
     this.providerClient = limited;
     return {

@@ -1,7 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { KbindError } from '../../../lib/model/errors.ts';
 import type { KubeObject } from '../../../lib/model/api.ts';
-import { clusterBindings, configmaps, namespaces, Pair, secrets, serverKinds, until } from './fixture.ts';
+import { clusterKinds } from '../../support/apiserver/kinds.ts';
+import { clusterBindings, configmaps, namespaces, Pair, secrets, until } from './fixture.ts';
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 const at = (name: string, namespace = 'default') => ({ namespace, name });
@@ -16,7 +17,7 @@ const annotations = (object: KubeObject | undefined): Readonly<Record<string, st
   object?.metadata.annotations ?? {};
 
 /** Copies by the controller alone, each test with a binding of its own that it takes away again. */
-describe.each(serverKinds())('related resources between two clusters: $name', (kind) => {
+describe.each(clusterKinds())('related resources between two clusters: $name', (kind) => {
   let pair: Pair;
   beforeAll(async () => {
     pair = await Pair.start(kind);

@@ -1,9 +1,7 @@
-import { execFileSync } from 'node:child_process';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe } from 'vitest';
-import { startEmbeddedCluster, type EmbeddedCluster } from '../../../lib/embedded/index.ts';
+import type { EmbeddedCluster } from '../../../lib/embedded/index.ts';
 import { Api, type Body } from './api.ts';
-import { startRealCluster } from './real.ts';
+import { clusterKinds, type ClusterKind } from './kinds.ts';
 
 /** An API server under test. */
 export interface TestServer {
@@ -20,40 +18,14 @@ export interface TestServer {
   stop(): Promise<void>;
 }
 
-/** A server that can be started, named before it is. */
-export interface ServerKind {
-  readonly title: string;
-  readonly embedded: boolean;
-  readonly minor: number;
-  start(): Promise<TestServer>;
-}
-
-const EMBEDDED_MINOR = 37;
-
-async function startEmbedded(): Promise<TestServer> {
-  const cluster = await startEmbeddedCluster({ name: 'contract' });
-  return {
-    name: `embedded ${cluster.version}`,
-    minor: EMBEDDED_MINOR,
-    kubeconfig: cluster.kubeconfig,
-    embedded: cluster,
-    api: new Api(cluster.kubeconfig),
-    async addUser(name, groups = []) {
-      return new Api((await cluster.addUser({ name, groups })).kubeconfig);
-    },
-    async compact() {
-      cluster.compact();
-    },
-    stop: () => cluster.stop(),
-  };
-}
-
-async function startReal(assets: string): Promise<TestServer> {
-  const cluster = await startRealCluster({ assets });
+/** Starts a server for the contract. */
+export async function startServer(kind: ClusterKind): Promise<TestServer> {
+  const cluster = await kind.start('contract');
   return {
     name: cluster.name,
-    minor: minorOf(cluster.version),
+    minor: kind.minor,
     kubeconfig: cluster.kubeconfig,
+    ...(cluster.embedded === undefined ? {} : { embedded: cluster.embedded }),
     api: new Api(cluster.kubeconfig),
     async addUser(name, groups = []) {
       return new Api((await cluster.addUser({ name, groups })).kubeconfig);
@@ -63,33 +35,13 @@ async function startReal(assets: string): Promise<TestServer> {
   };
 }
 
-const minorOf = (version: string): number => Number(/^v1\.(\d+)/.exec(version)?.[1]);
-
-/** Every server that this machine can run: the embedded one, and the real one of KUBEBUILDER_ASSETS where that is set. */
-export function servers(): ServerKind[] {
-  const embedded: ServerKind = {
-    title: `embedded server (like v1.${EMBEDDED_MINOR})`,
-    embedded: true,
-    minor: EMBEDDED_MINOR,
-    start: startEmbedded,
-  };
-  const assets = process.env['KUBEBUILDER_ASSETS'];
-  if (!assets) return [embedded];
-  const printed = execFileSync(join(assets, 'kube-apiserver'), ['--version'], { encoding: 'utf8' }).trim();
-  const version = printed.replace('Kubernetes ', '');
-  return [
-    embedded,
-    { title: `kube-apiserver ${version}`, embedded: false, minor: minorOf(version), start: () => startReal(assets) },
-  ];
-}
-
 /** Runs a group of cases on every server; each gets one of its own, which the cases share. */
-export function onEveryServer(title: string, cases: (server: () => TestServer, kind: ServerKind) => void): void {
-  for (const kind of servers()) {
-    describe(`${title} on ${kind.title}`, () => {
+export function onEveryServer(title: string, cases: (server: () => TestServer, kind: ClusterKind) => void): void {
+  for (const kind of clusterKinds()) {
+    describe(`${title} on ${kind.name}`, () => {
       let running: TestServer | undefined;
       beforeAll(async () => {
-        running = await kind.start();
+        running = await startServer(kind);
         await ready(running);
       });
       afterAll(async () => {
