@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /** Long enough for a real API server on a busy two-core machine; tests wait on conditions, never on time. */
@@ -10,8 +11,12 @@ const e2eFiles =
     ? MAIN_SCENARIOS.map((name) => `test/e2e/${name}.test.ts`)
     : ['test/e2e/**/*.test.ts'];
 
+/** One more than cores: many tests wait for timers and processes, and vitest's default is one fewer. */
+const WORKERS = availableParallelism() + 1;
+
 export default defineConfig({
   test: {
+    maxWorkers: WORKERS,
     projects: [
       { test: { name: 'unit', include: ['test/unit/**/*.test.ts'] } },
       { test: { name: 'contract', include: ['test/contract/**/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 } },

@@ -116,7 +116,7 @@ describe.each(clusterKinds())('bindings on two clusters: $name', (kind) => {
         .splice(0)
         .map(({ message }) => message)
         .join(),
-    ).toContain('1 Widget instances go with it');
+    ).toContain('1 Widget instance goes with it');
   });
 
   test('10 bound again, the CRD is back with what was added meanwhile', async () => {
