@@ -16,18 +16,23 @@ const unusable = (message: string): KbindError => new KbindError('credential', m
 
 /**
  * The vetted credential that a Secret holds.
+ * @param options `vetted`: targets by version that were vetted before. Vetting parses YAML and builds TLS contexts, which is more
+ *   work than the rest of a reconcile.
  * @throws KbindError class `credential` that says what is missing or names the refused field, and what to do.
  */
 export function readCredential(
   secret: KubeObject | undefined,
   ref: SecretRef,
-  options: { readonly allowLoopback: boolean },
+  { allowLoopback, vetted }: { readonly allowLoopback: boolean; readonly vetted?: Map<string, ConnectionTarget> },
 ): Credential {
   const where = secretText(ref);
   if (secret === undefined)
     throw unusable(`${where} does not exist: create it with a kubeconfig under key "${ref.key}"`);
   const bytes = kubeconfigBytes(secret, ref.key, where);
-  return { target: vet(bytes, ref, { where, ...options }), secretVersion: versionOf(secret, bytes) };
+  const secretVersion = versionOf(secret, bytes);
+  const target = vetted?.get(secretVersion) ?? vet(bytes, ref, { where, allowLoopback });
+  vetted?.set(secretVersion, target);
+  return { target, secretVersion };
 }
 
 function kubeconfigBytes(secret: KubeObject, key: string, where: string): Buffer {

@@ -5,14 +5,19 @@ import { createKubeClient, type OpenKubeClient } from '../kube/client.ts';
 import { createIdentityReader } from '../kube/identity.ts';
 import type { ConnectionTarget } from '../kube/target.ts';
 import type { KubeClient } from '../kube/types.ts';
+import type { KubeObject } from '../model/api.ts';
+import type { SecretRef } from '../model/secret-ref.ts';
 import { ClusterIdentity } from './cluster-identity.ts';
-import type { Credential } from './credential.ts';
+import { readCredential, type Credential } from './credential.ts';
 import { interceptClient, type Intercept } from './intercept-client.ts';
 
 /** A credential that nobody used for this long is closed, ms. */
 const IDLE_MS = 600_000;
 /** A credential that was replaced or refused is closed once nothing of it is under way and unused for this long, ms. */
 const RETIRED_IDLE_MS = 30_000;
+
+/** Vetted kubeconfigs that are remembered: more than a cluster has Connections. */
+const MAX_VETTED = 64;
 
 /** One warm client of one credential, and what is known of the cluster behind it. */
 export interface PooledProvider {
@@ -45,6 +50,7 @@ export class ProviderPool {
   readonly #connect: (target: ConnectionTarget) => OpenKubeClient;
   readonly #current = new Map<string, Entry>();
   readonly #retired = new Set<Entry>();
+  readonly #vetted = new Map<string, ConnectionTarget>();
   /** Which version each Connection used last: what it used before is retired unless another one still uses it. */
   readonly #versionOf = new Map<string, string>();
 
@@ -54,6 +60,12 @@ export class ProviderPool {
     this.#clock = clock;
     this.#connect =
       options.connect ?? ((target) => createKubeClient(target, { clock, egress: { allowLoopback }, side: 'provider' }));
+  }
+
+  /** The credential in a Secret; the same bytes are vetted once. Throws like {@link readCredential}. */
+  vet(secret: KubeObject | undefined, ref: SecretRef): Credential {
+    if (this.#vetted.size >= MAX_VETTED) this.#vetted.clear();
+    return readCredential(secret, ref, { allowLoopback: this.allowLoopback, vetted: this.#vetted });
   }
 
   /** The client for a credential that the Connection of that name uses now. Makes no request. */

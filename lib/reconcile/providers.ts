@@ -1,6 +1,6 @@
 import { KbindError } from '../model/errors.ts';
 import type { Connection } from '../model/kinds.ts';
-import { readCredential, type Credential } from './credential.ts';
+import type { Credential } from './credential.ts';
 import type { ProviderPool } from './provider-pool.ts';
 import { secretKeyOf, usedSecretRef } from '../model/secret-ref.ts';
 import { createSide } from './side.ts';
@@ -27,7 +27,7 @@ async function credentialOf(
 ): Promise<Credential> {
   const ref = usedSecretRef(connection);
   const { value: secret } = await reads.secret(secretKeyOf(ref));
-  return readCredential(secret, ref, { allowLoopback: pool.allowLoopback });
+  return pool.vet(secret, ref);
 }
 
 async function openPinned(pool: ProviderPool, connection: Connection, credential: Credential): Promise<Side> {
