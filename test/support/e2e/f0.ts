@@ -174,7 +174,7 @@ export const conditionOf = (object: KubeObject | undefined, type: string): Condi
 export const isTrue = (object: KubeObject | undefined, type: string): boolean =>
   conditionOf(object, type)?.status === 'True';
 
-/** Waits until an object's Ready condition is True and answers with the object. */
+/** Waits until an object's Ready condition is True for the spec as it is now, and answers with the object. */
 export function untilReady(
   cluster: TestCluster,
   ref: ResourceRef,
@@ -184,7 +184,8 @@ export function untilReady(
     `${ref.kind} ${key.name} is Ready`,
     async () => {
       const object = await cluster.find(ref, key);
-      return isTrue(object, 'Ready') && object;
+      const { generation } = object?.metadata ?? {};
+      return isTrue(object, 'Ready') && conditionOf(object, 'Ready')?.observedGeneration === generation && object;
     },
     { seen: async () => (await cluster.find(ref, key))?.status },
   );
