@@ -32,8 +32,16 @@ const kinds = [
   'foreign create', 'foreign delete', 'edit copy', 'delete copy', 'strip markers', 'strip one marker', 'provider status', 'provider status', 'provider finalizer', 'provider unfinalizer',
   'delete binding', 'create binding', 'create binding', 'recreate binding', 'namespaced binding', 'delete namespaced binding', 'adopt', 'fail', 'edit apis',
   'delete connection', 'create connection', 'recreate connection', 'break secret', 'restore secret', 'restore secret', 'rotate', 'delete crd', 'unexport', 'export', 'provider away', 'provider back',
-  'edit foreign',
+  'edit foreign', 'usurp',
 ] as const; // prettier-ignore
+
+/** What belongs together: most races need two steps of one theme on one object, within milliseconds. */
+const themes: readonly (readonly Action['what'][])[] = [
+  ['create', 'create', 'edit', 'edit', 'remove field', 'delete', 'recreate', 'edit copy', 'provider status', 'provider finalizer', 'provider unfinalizer', 'strip one marker'],
+  ['create', 'create', 'edit', 'delete', 'foreign create', 'foreign delete', 'usurp', 'usurp', 'edit foreign', 'strip markers', 'strip one marker', 'adopt', 'fail'],
+  ['create', 'create', 'edit', 'delete', 'delete binding', 'create binding', 'recreate binding', 'namespaced binding', 'delete namespaced binding', 'delete connection', 'create connection', 'recreate connection'],
+  ['create', 'edit', 'edit', 'delete', 'break secret', 'restore secret', 'rotate', 'provider away', 'provider back', 'unexport', 'export'],
+]; // prettier-ignore
 
 const NAMES = ['a', 'b'] as const;
 
@@ -44,10 +52,12 @@ export function randomHistory(
 ): Action[] {
   let at = 2_000;
   const actions: Action[] = [];
+  const theme = random.chance(0.6) ? random.pick(themes) : undefined;
   const add = (what: Action['what'], fixed: Partial<Action> = {}): void => {
     const api = random.chance(0.75) ? 'widgets.example.org' : 'gizmos.example.org';
-    const name = random.pick(NAMES);
-    const key = apis[api].namespaced ? { namespace: random.pick(NAMESPACES), name } : { name };
+    const name = theme === undefined ? random.pick(NAMES) : NAMES[0];
+    const namespace = theme === undefined || random.chance(0.2) ? random.pick(NAMESPACES) : NAMESPACES[0];
+    const key = apis[api].namespaced ? { namespace, name } : { name };
     actions.push({
       at,
       what,
@@ -66,7 +76,7 @@ export function randomHistory(
   // Most histories let the API arrive before the first instance is made.
   at += random.pick([0, 4_000, 8_000]);
   for (let index = 0; index < 3; index += 1) add('create');
-  for (let index = 0; index < options.actions; index += 1) add(random.pick(kinds));
+  for (let index = 0; index < options.actions; index += 1) add(random.pick(theme ?? kinds));
   return actions;
 }
 
@@ -203,6 +213,11 @@ const deeds: Readonly<Record<Action['what'], (call: Call) => Promise<unknown>>> 
     await call.provider.create(call.ref, instance(call, { labels: { owner: 'somebody' } }));
   },
   'foreign delete': ({ provider, ref, action }) => remove(provider, ref, action.key),
+  /** Somebody takes the copy away and puts an object of their own in its place. */
+  usurp: async (call) => {
+    await remove(call.provider, call.ref, call.action.key);
+    await call.provider.create(call.ref, instance(call, { labels: { owner: 'somebody' } }));
+  },
   'edit foreign': (call) =>
     change(call.provider, call.ref, call.action.key, (object) => ({ ...object, spec: { mine: call.action.value } })),
   'edit copy': (call) =>

@@ -55,6 +55,8 @@ const CRASH_WINDOW_MS = 14_000;
 /** A watch that fell silent is noticed by then; one that failed has rested for the longest time that it rests. */
 const SILENCE_MS = 240_000;
 const RESTED_MS = 45_000;
+/** A ten-minute sweep has passed by then. */
+const BACKSTOP_MS = 630_000;
 /** What a reconcile wrote has come back as events by then, and a 30-second refresh has looked. */
 const LOOKED_MS = 40_000;
 const FEW_KINDS = 4;
@@ -68,7 +70,7 @@ export function planOf(seed: number): Plan {
   const history = randomHistory(random.fork('history'), {
     actions: 4 + random.below(22),
     consumers: consumers.map(({ name }) => name),
-    pauseMs: random.pick([300, 3_000, 12_000]),
+    pauseMs: random.pick([100, 300, 3_000, 12_000]),
   });
   const kinds = faultKinds(random);
   const rate = random.pick(kinds.length <= FEW_KINDS ? FOCUSED_RATES : RATES);
@@ -190,10 +192,11 @@ async function live(life: Life): Promise<string[]> {
   if (provider !== undefined) provider.away = false;
   if (life.options.verbose === true) life.log.push(`${Math.round(time.elapsed())} ### faults stop`);
   const quiet = end + (plan.quietMs ?? QUIET_MS);
-  const noticed = end + (parts.faults.kinds.has('silent-watch') ? SILENCE_MS : RESTED_MS);
+  const silent = plan.rate > 0 && parts.faults.kinds.has('silent-watch');
+  const backstop = plan.ticks === 'all' ? BACKSTOP_MS : 0;
+  const noticed = end + Math.max(backstop, silent ? SILENCE_MS : RESTED_MS);
   let lastWork = noticed;
   await time.runUntil(quiet, () => {
-    if (plan.ticks === 'all') return false;
     if (!isAtRest(life)) lastWork = Math.max(lastWork, time.elapsed());
     return time.elapsed() > lastWork + LOOKED_MS;
   });
@@ -207,7 +210,7 @@ async function live(life: Life): Promise<string[]> {
   return found.length > 0 ? found : [...(await secondLook(life)), ...monitor.violations];
 }
 
-/** Nothing is under way but refreshes: without ten-minute backstops nothing more will ever happen. */
+/** Nothing is under way but refreshes. */
 function isAtRest({ parts: { queues }, cell }: Life): boolean {
   const waiting = [queues.control, queues.instances, queues.work].flatMap(({ held }) => held);
   return (

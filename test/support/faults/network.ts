@@ -12,6 +12,7 @@ import { createReads } from '../../../lib/kube/reads.ts';
 import type { KubeClient } from '../../../lib/kube/types.ts';
 import { createWrites } from '../../../lib/kube/writes.ts';
 import type { Clock } from '../../../lib/model/clock.ts';
+import { FIELD_MANAGER } from '../../../lib/model/markers.ts';
 import { requestFaults, type Faults } from './plan.ts';
 import type { Random } from './random.ts';
 import { Body, networkFailure, StreamBody } from './bodies.ts';
@@ -153,21 +154,25 @@ export class Network {
     const drawn = person ? undefined : faults.draw(requestFaults);
     const fault = this.#fits(drawn, options, isWatch);
     if (fault !== undefined) faults.count(fault);
+    const signal = options.signal as AbortSignal | undefined;
+    let stop = (): void => undefined;
     const aborted = new Promise<never>((_, reject) => {
-      const signal = options.signal as AbortSignal | undefined;
-      const stop = (): void => reject(networkFailure('UND_ERR_ABORTED'));
+      stop = (): void => reject(networkFailure('UND_ERR_ABORTED'));
       if (signal?.aborted === true) stop();
-      signal?.addEventListener('abort', stop, { once: true });
+      else signal?.addEventListener('abort', stop, { once: true });
     });
     aborted.catch(() => undefined);
     const work = this.#exchange({ host, actor, options, isWatch, fault });
     work.catch(() => undefined);
     const answer = await Promise.race(
       person ? [work] : [work, aborted, ...(fault === 'slow' ? [headersTimeout(time)] : [])],
-    ).catch((error: unknown) => {
-      if (!passAwait(actor)) return never<Dispatcher.ResponseData>();
-      throw error;
-    });
+    )
+      .catch((error: unknown) => {
+        if (!passAwait(actor)) return never<Dispatcher.ResponseData>();
+        throw error;
+      })
+      // Signals live longer than requests: each would otherwise hear of the end of them all.
+      .finally(() => signal?.removeEventListener('abort', stop));
     return passAwait(actor) ? answer : never();
   }
 
@@ -356,7 +361,8 @@ function fakeRequest(options: Dispatcher.RequestOptions, actor: Actor): Incoming
   return {
     actor,
     method: options.method,
-    url: options.path,
+    // What people write is theirs.
+    url: actor.product ? options.path : options.path.replace(`fieldManager=${FIELD_MANAGER}`, 'fieldManager=kubectl'),
     headers: { ...(options.headers as Record<string, string>) },
     async *[Symbol.asyncIterator]() {
       if (body !== undefined) yield Buffer.from(body);

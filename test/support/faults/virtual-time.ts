@@ -145,7 +145,11 @@ export function takeOverProcess(time: VirtualTime, random: Random): Disposable {
     again();
     return handle(() => (stopped = true));
   };
-  const bytes = (size: number): Buffer => Buffer.from(Array.from({ length: size }, () => random.below(256)));
+  const bytes = (size: number): Buffer => {
+    const filled = Buffer.alloc(Math.ceil(size / 4) * 4);
+    for (let at = 0; at < size; at += 4) filled.writeUInt32LE(random.below(2 ** 32), at);
+    return filled.subarray(0, size);
+  };
   const uuid = (): string => {
     const hex = bytes(16).toString('hex');
     return [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`, hex.slice(20)].join(
