@@ -19,9 +19,10 @@ const { values, positionals } = parseArgs({
 });
 const root = join(import.meta.dirname, '..');
 const folder = join(root, 'test', 'mutations');
-const wanted = readdirSync(folder)
-  .filter((file) => file.endsWith('.patch'))
-  .filter((file) => positionals.length === 0 || positionals.includes(basename(file, '.patch')));
+const wanted =
+  positionals.length > 0
+    ? positionals.map((name) => `${name}.patch`)
+    : readdirSync(folder).filter((file) => file.endsWith('.patch'));
 
 function git(cwd: string, ...args: readonly string[]): void {
   const { status, stderr } = spawnSync('git', args, { cwd, encoding: 'utf8' });
