@@ -35,7 +35,8 @@ export default defineConfig({
           include: e2eFiles,
           testTimeout: E2E_TIMEOUT_MS,
           hookTimeout: E2E_TIMEOUT_MS,
-          fileParallelism: false,
+          // They mostly wait: for 8 s of grace, for refreshes, for finalizers. More than two pairs of servers starve each other.
+          maxWorkers: 2,
         },
       },
     ],
