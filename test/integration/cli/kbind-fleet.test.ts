@@ -324,7 +324,7 @@ describe('bind and unbind', () => {
 });
 
 describe('wrong input', () => {
-  it.each<[string, string[], number, string]>([
+  it.concurrent.each<[string, string[], number, string]>([
     ['an unknown cluster', ['status', 'nowhere'], 3, 'no cluster nowhere'],
     ['an unknown command', ['dance'], 2, "unknown command 'dance'"],
     ['an unknown option', ['status', '--dance'], 2, "unknown option '--dance'"],

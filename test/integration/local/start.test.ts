@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { until } from '../../support/e2e/until.ts';
 import { StartedProcess } from '../../support/local/process.ts';
 
@@ -24,6 +24,8 @@ function folderWith(files: Readonly<Record<string, string>>): string {
 
 afterEach(async () => {
   for (const process of started.splice(0)) await process.end();
+});
+afterAll(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
@@ -36,7 +38,7 @@ contexts: [{ name: c, context: { cluster: c, user: u } }]
 clusters: [{ name: c, cluster: { server: 'https://127.0.0.1:1' } }]
 users: [{ name: u, user: ${user} }]
 `;
-  it.each([
+  it.concurrent.each([
     ['a folder that is missing', () => '/no/such/folder', /fleet directory \/no\/such\/folder does not exist/],
     ['an empty folder', () => folderWith({}), /holds no NAME\.kubeconfig file/],
     ['a folder without kubeconfigs', () => folderWith({ 'readme.txt': '' }), /holds no NAME\.kubeconfig file/],
@@ -48,7 +50,8 @@ users: [{ name: u, user: ${user} }]
       /a\.kubeconfig cannot be used: .*exec/,
     ],
   ])('%s', async (_title, folder, message) => {
-    const process = start('--fleet', folder());
+    // Ends by itself, and is not to end with the case beside it.
+    const process = new StartedProcess(['--fleet', folder()], { cwd: root });
     expect(await process.exited).toEqual({ code: 1, signal: null });
     expect(process.errors.trim().split('\n')).toEqual([expect.stringMatching(message)]);
     expect(process.output).toBe('');

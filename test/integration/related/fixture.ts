@@ -83,6 +83,7 @@ async function limitedUser(cluster: TestCluster): Promise<Limited> {
     { apiGroups: [''], resources: ['configmaps'], verbs: ['*'] },
     { apiGroups: [''], resources: ['secrets'], verbs: ['list', 'get', 'patch', 'delete'] },
     { apiGroups: [''], resources: ['namespaces'], verbs: ['get'] },
+    { apiGroups: ['example.org'], resources: ['widgets'], verbs: ['list', 'watch'] },
   ]);
   const rules = [{ apiGroups: [''], resources: ['secrets'], verbs: ['create'] }];
   return { kubeconfig, permit: () => grant('permitted', rules) };
@@ -306,10 +307,9 @@ export class Pair {
   async settle(name: string, namespace?: string): Promise<void> {
     await until(`${name} is settled`, async () => {
       this.requests.splice(0);
-      const { type } = await this.reconcile(name, namespace);
-      return (
-        type === 'done' && this.writes.length === 0 && (await this.condition(name, 'Ready', namespace)) !== undefined
-      );
+      const { type, reason } = await this.reconcile(name, namespace);
+      if (type !== 'done' || this.writes.length > 0) throw new Error(`${type} (${reason}) after ${this.writes.join()}`);
+      return (await this.condition(name, 'Ready', namespace)) !== undefined;
     });
   }
 
