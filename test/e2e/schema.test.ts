@@ -154,29 +154,6 @@ describe('schemas', () => {
     await untilGone(f0.consumer, resources.crds, { name: 'multis.example.org' });
   });
 
-  test('S24 All pulls every export without a binding', async () => {
-    const doodads: ResourceRef = {
-      group: 'doodad.io',
-      version: 'v1',
-      resource: 'doodads',
-      kind: 'Doodad',
-      namespaced: true,
-    };
-    await installCrd(f0.provider, crdFor(doodads));
-    await makeConnection(f0.consumer, { name: 'all-provider', schema: { pullPolicy: 'All' } });
-    const crd = await untilObject(f0.consumer, resources.crds, { name: 'doodads.doodad.io' });
-    expect(crd.metadata.labels?.['core.kbind.io/managed']).toBe('true');
-  });
-
-  test('S23 autoBind keeps a ClusterBinding of its own', async () => {
-    await makeConnection(f0.consumer, { name: 'auto-provider', autoBind: true });
-    const binding = await untilObject(f0.consumer, resources.clusterBindings, { name: 'auto-provider' }, (object) =>
-      JSON.stringify(object.spec).includes('widgets.example.org'),
-    );
-    expect(binding.metadata.labels?.['core.kbind.io/managed']).toBe('true');
-    expect(binding.metadata.ownerReferences?.length).toBeGreaterThan(0);
-  });
-
   test('case 20: no status subresource: the status travels through the main resource, and deletion still works', async () => {
     const plain = api('plains', 'Plain');
     await installCrd(f0.provider, crdFor(plain, { statusSubresource: false }));
@@ -200,5 +177,29 @@ describe('schemas', () => {
     await f0.consumer.delete(plain, key);
     await untilGone(f0.provider, plain, key);
     await untilGone(f0.consumer, plain, key);
+  });
+
+  // From here on other Connections pull whatever is exported.
+  test('S24 All pulls every export without a binding', async () => {
+    const doodads: ResourceRef = {
+      group: 'doodad.io',
+      version: 'v1',
+      resource: 'doodads',
+      kind: 'Doodad',
+      namespaced: true,
+    };
+    await installCrd(f0.provider, crdFor(doodads));
+    await makeConnection(f0.consumer, { name: 'all-provider', schema: { pullPolicy: 'All' } });
+    const crd = await untilObject(f0.consumer, resources.crds, { name: 'doodads.doodad.io' });
+    expect(crd.metadata.labels?.['core.kbind.io/managed']).toBe('true');
+  });
+
+  test('S23 autoBind keeps a ClusterBinding of its own', async () => {
+    await makeConnection(f0.consumer, { name: 'auto-provider', autoBind: true });
+    const binding = await untilObject(f0.consumer, resources.clusterBindings, { name: 'auto-provider' }, (object) =>
+      JSON.stringify(object.spec).includes('widgets.example.org'),
+    );
+    expect(binding.metadata.labels?.['core.kbind.io/managed']).toBe('true');
+    expect(binding.metadata.ownerReferences?.length).toBeGreaterThan(0);
   });
 });
