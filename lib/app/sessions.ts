@@ -19,6 +19,11 @@ export const COMPONENT = 'kbind-konnector';
 
 /** A session that nobody used for this long is closed, ms. */
 const IDLE_MS = 600_000;
+/**
+ * Warm sessions of one container. A cluster is refreshed every 30 s, so a larger cell would otherwise keep all of them: each
+ * holds its lists and, for some seconds after use, its sockets, of which a function may have 1,024 with its files.
+ */
+export const MAX_SESSIONS = 256;
 /** The installation's Lease is looked at again when the last look is older, ms (design.md, rule 13). */
 const LEASE_MAX_AGE_MS = 60_000;
 const ANY_AGE_MS = Number.POSITIVE_INFINITY;
@@ -109,6 +114,7 @@ export class Sessions {
     this.#closeIdle();
     const known = this.#entries.get(cluster.uid);
     if (known !== undefined && known.fingerprint === fingerprint && !known.refused) return known;
+    if (known === undefined) this.#makeRoom();
     const entry = this.#open(cluster, fingerprint);
     this.#entries.set(cluster.uid, entry);
     if (known !== undefined) this.#retired.add(known);
@@ -196,6 +202,18 @@ export class Sessions {
     for (const entry of this.#retired) {
       if (!this.#isIdle(entry, 0)) continue;
       this.#retired.delete(entry);
+      void closeEntry(entry);
+    }
+  }
+
+  /** For one more: the least recently used goes; what is at work stays, whatever their number. */
+  #makeRoom(): void {
+    const surplus = this.#entries.size - (MAX_SESSIONS - 1);
+    if (surplus <= 0) return;
+    const atRest = [...this.#entries].filter(([, { active }]) => active === 0);
+    atRest.sort(([, a], [, b]) => a.usedAt.mono - b.usedAt.mono);
+    for (const [uid, entry] of atRest.slice(0, surplus)) {
+      this.#entries.delete(uid);
       void closeEntry(entry);
     }
   }

@@ -17,12 +17,18 @@ export class Remembered<T> {
   get(key: string, ask: () => Promise<T>): Promise<T> {
     const known = this.#known.get(key);
     if (known !== undefined && ageMs(this.#clock, known.at) < this.#maxAgeMs) return known.value;
+    this.#dropOld();
     const fresh = { at: instant(this.#clock), value: ask() };
     this.#known.set(key, fresh);
     fresh.value.catch(() => {
       if (this.#known.get(key) === fresh) this.#known.delete(key);
     });
     return fresh.value;
+  }
+
+  /** What nobody may use any more is not kept either: it may be a credential, of a cluster that is gone. */
+  #dropOld(): void {
+    for (const [key, { at }] of this.#known) if (ageMs(this.#clock, at) >= this.#maxAgeMs) this.#known.delete(key);
   }
 
   forget(key: string): void {
