@@ -5,7 +5,7 @@ import { run } from '../test/invariants/campaign/run.ts';
 
 /**
  * Kills the functions at each await of each reconcile path in turn: `node scripts/crash-points.ts [--path TEXT] [--every N] [--from N]
- * [--seconds N]`. Prints a line per path; fails where a kill left something undone or behind, or where time was up before the last await.
+ * [--seconds N]`; `--every 0` only walks the paths. Prints a line per path; fails where a kill left something undone or behind, or where time was up before the last await.
  */
 const { values } = parseArgs({
   options: {
@@ -24,6 +24,7 @@ async function walk(path: Path): Promise<void> {
   summary.add(whole);
   if (whole.violations.length > 0) console.log(report(whole, `${path.name}, not killed`));
   let [killed, failed] = [0, 0];
+  if (values.every === '0') return;
   for (let point = Number(values.from); point <= whole.awaits; point += Number(values.every)) {
     if (performance.now() > endsAt) {
       left += 1;

@@ -42,7 +42,7 @@ export const paths: readonly Path[] = [
     step(9_000, 'create', { api: 'gizmos.example.org', key: { name: 'a' } }),
   ),
   path('an instance changes', synced, step(20_000, 'edit', { value: 2 })),
-  path('an instance loses a field', [...synced, step(16_000, 'edit', { value: 4 })], step(20_000, 'remove field')),
+  path('an instance loses a field', [...connected, step(9_000, 'create', { value: 4 })], step(20_000, 'remove field')),
   path('the provider writes a status', synced, step(20_000, 'provider status', { value: 7 })),
   path('a person edits the copy', synced, step(20_000, 'edit copy')),
   path('an instance is deleted', synced, step(20_000, 'delete')),

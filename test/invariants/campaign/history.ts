@@ -32,13 +32,13 @@ const kinds = [
   'foreign create', 'foreign delete', 'edit copy', 'delete copy', 'strip markers', 'strip one marker', 'provider status', 'provider status', 'provider finalizer', 'provider unfinalizer',
   'delete binding', 'create binding', 'create binding', 'recreate binding', 'namespaced binding', 'delete namespaced binding', 'adopt', 'fail', 'edit apis',
   'delete connection', 'create connection', 'recreate connection', 'break secret', 'restore secret', 'restore secret', 'rotate', 'delete crd', 'unexport', 'export', 'provider away', 'provider back',
-  'edit foreign', 'usurp',
+  'edit foreign', 'usurp', 'usurp when read', 'foreign create when read', 'delete copy when read',
 ] as const; // prettier-ignore
 
 /** What belongs together: most races need two steps of one theme on one object, within milliseconds. */
 const themes: readonly (readonly Action['what'][])[] = [
-  ['create', 'create', 'edit', 'edit', 'remove field', 'delete', 'recreate', 'edit copy', 'provider status', 'provider finalizer', 'provider unfinalizer', 'strip one marker'],
-  ['create', 'create', 'edit', 'delete', 'foreign create', 'foreign delete', 'usurp', 'usurp', 'edit foreign', 'strip markers', 'strip one marker', 'adopt', 'fail'],
+  ['create', 'create', 'edit', 'remove field', 'remove field', 'delete', 'recreate', 'edit copy', 'provider status', 'provider finalizer', 'provider unfinalizer', 'strip one marker'],
+  ['create', 'create', 'edit', 'delete', 'foreign create', 'foreign delete', 'usurp', 'usurp when read', 'usurp when read', 'foreign create when read', 'delete copy when read', 'edit foreign', 'strip markers', 'strip one marker', 'adopt', 'fail'],
   ['create', 'create', 'edit', 'delete', 'delete binding', 'create binding', 'recreate binding', 'namespaced binding', 'delete namespaced binding', 'delete connection', 'create connection', 'recreate connection'],
   ['create', 'edit', 'edit', 'delete', 'break secret', 'restore secret', 'rotate', 'provider away', 'provider back', 'unexport', 'export'],
 ]; // prettier-ignore
@@ -92,26 +92,28 @@ interface Call extends Stage {
   readonly ref: ResourceRef;
 }
 
+const REFUSALS = [
+  'absent',
+  'conflict',
+  'invalid',
+  'unserved',
+  'namespace-missing',
+  'namespace-terminating',
+  'forbidden',
+] as const;
+
 /** Does what a person would; what the server refuses (it is gone, it exists already) is as in life. */
 export async function perform(stage: Stage, action: Action): Promise<void> {
   const consumer = stage.person.client(`${action.consumer}.test`);
   const provider = stage.person.client('provider.test');
+  await unlessRefused(() => deeds[action.what]({ ...stage, action, consumer, provider, ref: apis[action.api] }));
+}
+
+async function unlessRefused(deed: () => Promise<unknown>): Promise<void> {
   try {
-    await deeds[action.what]({ ...stage, action, consumer, provider, ref: apis[action.api] });
+    await deed();
   } catch (error) {
-    if (
-      !isError(
-        error,
-        'absent',
-        'conflict',
-        'invalid',
-        'unserved',
-        'namespace-missing',
-        'namespace-terminating',
-        'forbidden',
-      )
-    )
-      throw error;
+    if (!isError(error, ...REFUSALS)) throw error;
   }
 }
 
@@ -187,6 +189,28 @@ const setExported = ({ provider, action }: Call, exported: string): Promise<void
     metadata: { ...object.metadata, labels: { ...object.metadata.labels, 'core.kbind.io/exported': exported } },
   }));
 
+async function createForeign(call: Call): Promise<void> {
+  const { namespace } = call.action.key;
+  if (namespace !== undefined)
+    await call.provider
+      .create(resources.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } })
+      .catch(() => undefined);
+  await call.provider.create(call.ref, instance(call, { labels: { owner: 'somebody' } }));
+}
+
+async function usurp(call: Call): Promise<void> {
+  await remove(call.provider, call.ref, call.action.key);
+  await call.provider.create(call.ref, instance(call, { labels: { owner: 'somebody' } }));
+}
+
+/** Does it between the product's next read of the copy and the write that rests on it. */
+function whenRead({ network, ref, action }: Call, deed: () => Promise<unknown>): Promise<void> {
+  const { namespace, name } = action.key;
+  const address = `${namespace === undefined ? '' : `/namespaces/${namespace}`}/${ref.resource}/${name}`;
+  network.setTrap({ cluster: 'provider', address, spring: () => unlessRefused(deed) });
+  return Promise.resolve();
+}
+
 const OWNERS = { 'core.kbind.io/consumer-cluster-uid': undefined, 'core.kbind.io/consumer-object-uid': undefined };
 
 const deeds: Readonly<Record<Action['what'], (call: Call) => Promise<unknown>>> = {
@@ -204,20 +228,13 @@ const deeds: Readonly<Record<Action['what'], (call: Call) => Promise<unknown>>> 
     change(consumer, ref, action.key, (object) => annotated(object, { 'core.kbind.io/deletion-policy': 'Orphan' })),
   'no orphan': ({ consumer, ref, action }) =>
     change(consumer, ref, action.key, (object) => annotated(object, { 'core.kbind.io/deletion-policy': undefined })),
-  'foreign create': async (call) => {
-    const { namespace } = call.action.key;
-    if (namespace !== undefined)
-      await call.provider
-        .create(resources.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } })
-        .catch(() => undefined);
-    await call.provider.create(call.ref, instance(call, { labels: { owner: 'somebody' } }));
-  },
+  'foreign create': createForeign,
   'foreign delete': ({ provider, ref, action }) => remove(provider, ref, action.key),
   /** Somebody takes the copy away and puts an object of their own in its place. */
-  usurp: async (call) => {
-    await remove(call.provider, call.ref, call.action.key);
-    await call.provider.create(call.ref, instance(call, { labels: { owner: 'somebody' } }));
-  },
+  usurp,
+  'usurp when read': (call) => whenRead(call, () => usurp(call)),
+  'foreign create when read': (call) => whenRead(call, () => createForeign(call)),
+  'delete copy when read': (call) => whenRead(call, () => remove(call.provider, call.ref, call.action.key)),
   'edit foreign': (call) =>
     change(call.provider, call.ref, call.action.key, (object) => ({ ...object, spec: { mine: call.action.value } })),
   'edit copy': (call) =>

@@ -3,7 +3,7 @@ import type { ReconcileRequest } from '../../../lib/model/request.ts';
 import { reconcileRequest } from '../../../lib/model/request.ts';
 import { reconcileMessage } from '../../../lib/queue/queues.ts';
 import { Network, forgetActors } from '../../support/faults/network.ts';
-import { allFaults, Faults, type Episode, type FaultKind } from '../../support/faults/plan.ts';
+import { allFaults, Faults, queueFaults, type Episode, type FaultKind } from '../../support/faults/plan.ts';
 import { seeded, type Random } from '../../support/faults/random.ts';
 import { takeOverProcess, VirtualTime } from '../../support/faults/virtual-time.ts';
 import { eventOf, VirtualQueues } from '../../support/queue/virtual-queue.ts';
@@ -61,6 +61,12 @@ const BACKSTOP_MS = 630_000;
 const LOOKED_MS = 40_000;
 const FEW_KINDS = 4;
 const FOCUSED_RATES = [0.1, 0.2, 0.3];
+const FAULTS_OF_A_KIND: readonly (readonly FaultKind[])[] = [
+  queueFaults,
+  ['send-refused', 'send-partial', 'forwarder-killed'],
+  ['other-cluster', 'plain-404', 'outage'],
+  ['killed', 'duplicate', 'reordered', 'late'],
+];
 const RATES = [0, 0.01, 0.03, 0.06, 0.12];
 
 /** The plan of a seed. */
@@ -77,10 +83,11 @@ export function planOf(seed: number): Plan {
   return { seed, history, rate, kinds, ticks: random.pick(['all', 'refresh', 'refresh']) };
 }
 
-/** All, many, or a few kinds that then come often: what needs two of one kind in a row is found so. */
+/** All, many, those of one part, or a few kinds that then come often: what needs two of one kind in a row is found so. */
 function faultKinds(random: Random): readonly FaultKind[] {
   if (random.chance(0.25)) return allFaults;
-  if (random.chance(0.5)) return allFaults.filter(() => random.chance(0.6));
+  if (random.chance(0.33)) return allFaults.filter(() => random.chance(0.6));
+  if (random.chance(0.5)) return random.pick(FAULTS_OF_A_KIND);
   return Array.from({ length: 1 + random.below(FEW_KINDS) }, () => random.pick(allFaults));
 }
 
@@ -190,6 +197,7 @@ async function live(life: Life): Promise<string[]> {
   await time.runUntil(end);
   const provider = network.clusters.get('provider');
   if (provider !== undefined) provider.away = false;
+  network.clearTraps();
   if (life.options.verbose === true) life.log.push(`${Math.round(time.elapsed())} ### faults stop`);
   const quiet = end + (plan.quietMs ?? QUIET_MS);
   const silent = plan.rate > 0 && parts.faults.kinds.has('silent-watch');

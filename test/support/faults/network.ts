@@ -60,6 +60,14 @@ export interface TestCluster {
   stop(): void;
 }
 
+/** What somebody does the moment after the product has read an object: between its read and its write. */
+export interface Trap {
+  readonly cluster: string;
+  /** The end of the object's address. */
+  readonly address: string;
+  spring(): Promise<void>;
+}
+
 /** Who does what is being done right now; undefined: the cluster's own controllers. */
 export interface Doing {
   readonly actor: Actor;
@@ -82,6 +90,7 @@ export class Network {
   readonly #answers = new Map<string, Buffer>();
   doing: Doing | undefined;
   requests = 0;
+  #traps: Trap[] = [];
 
   constructor(time: VirtualTime, faults: Faults, random: Random) {
     this.time = time;
@@ -139,6 +148,24 @@ export class Network {
     const options = { clock: actor.clock, side, random: () => this.#random.next() };
     const exchange = new Exchange({ server: `https://${host}` }, transport, options);
     return { host, serverDate: () => exchange.serverDate, ...createReads(exchange), ...createWrites(exchange) };
+  }
+
+  /** Springs once. */
+  setTrap(trap: Trap): void {
+    this.#traps.push(trap);
+  }
+
+  /** Nobody lies in wait any more. */
+  clearTraps(): void {
+    this.#traps = [];
+  }
+
+  async #springTraps(cluster: string, path: string): Promise<void> {
+    const address = path.split('?')[0] ?? '';
+    const sprung = this.#traps.filter((trap) => trap.cluster === cluster && address.endsWith(trap.address));
+    if (sprung.length === 0) return;
+    this.#traps = this.#traps.filter((trap) => !sprung.includes(trap));
+    for (const trap of sprung) await trap.spring();
   }
 
   #latency(): number {
@@ -213,6 +240,7 @@ export class Network {
     if (!route.valid) return status(time, 401, 'Unauthorized');
     const answer = await this.#act(cluster, actor, { options, isWatch: call.isWatch });
     if (person || call.isWatch) return answer;
+    if (options.method === 'GET') await this.#springTraps(cluster.name, options.path);
     await pass(time, fault === 'slow' ? this.#random.below(SLOW_ANSWER_MS) : this.#latency());
     if (fault === 'reset-after') throw networkFailure('ECONNRESET');
     if (fault === 'timeout-after') return status(time, 504, 'Timeout');
