@@ -14,10 +14,10 @@ function sessionsOf(): { readonly sessions: Sessions; readonly asked: Map<string
   const answering = (client: KubeClient): KubeClient => ({
     ...client,
     getPath: () => Promise.resolve({ kind: 'APIGroupList', groups: [] }),
-    get: (ref, key) => {
+    get: (ref, { name }) => {
       const [uid = ''] = client.host.split('.');
       asked.set(uid, (asked.get(uid) ?? 0) + 1);
-      return Promise.resolve({ apiVersion: 'v1', kind: ref.kind, metadata: { ...key, uid, resourceVersion: '1' } });
+      return Promise.resolve({ apiVersion: 'v1', kind: ref.kind, metadata: { name, uid, resourceVersion: '1' } });
     },
     find: () => Promise.resolve(undefined),
   });
