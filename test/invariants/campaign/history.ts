@@ -32,13 +32,13 @@ const kinds = [
   'foreign create', 'foreign delete', 'edit copy', 'delete copy', 'strip markers', 'strip one marker', 'provider status', 'provider status', 'provider finalizer', 'provider unfinalizer',
   'delete binding', 'create binding', 'create binding', 'recreate binding', 'namespaced binding', 'delete namespaced binding', 'adopt', 'fail', 'edit apis',
   'delete connection', 'create connection', 'recreate connection', 'break secret', 'restore secret', 'restore secret', 'rotate', 'delete crd', 'unexport', 'export', 'provider away', 'provider back',
-  'edit foreign', 'usurp', 'usurp when read', 'foreign create when read', 'delete copy when read',
+  'edit foreign', 'usurp', 'usurp before apply', 'usurp before delete', 'foreign before create',
 ] as const; // prettier-ignore
 
 /** What belongs together: most races need two steps of one theme on one object, within milliseconds. */
 const themes: readonly (readonly Action['what'][])[] = [
   ['create', 'create', 'edit', 'remove field', 'remove field', 'delete', 'recreate', 'edit copy', 'provider status', 'provider finalizer', 'provider unfinalizer', 'strip one marker'],
-  ['create', 'create', 'edit', 'delete', 'foreign create', 'foreign delete', 'usurp', 'usurp when read', 'usurp when read', 'foreign create when read', 'delete copy when read', 'edit foreign', 'strip markers', 'strip one marker', 'adopt', 'fail'],
+  ['create', 'create', 'edit', 'edit', 'foreign create', 'foreign delete', 'foreign delete', 'usurp', 'usurp before apply', 'usurp before apply', 'usurp before delete', 'usurp before delete', 'foreign before create', 'edit foreign', 'strip markers', 'strip one marker', 'adopt', 'fail'],
   ['create', 'create', 'edit', 'delete', 'delete binding', 'create binding', 'recreate binding', 'namespaced binding', 'delete namespaced binding', 'delete connection', 'create connection', 'recreate connection'],
   ['create', 'edit', 'edit', 'delete', 'break secret', 'restore secret', 'rotate', 'provider away', 'provider back', 'unexport', 'export'],
 ]; // prettier-ignore
@@ -189,6 +189,9 @@ const setExported = ({ provider, action }: Call, exported: string): Promise<void
     metadata: { ...object.metadata, labels: { ...object.metadata.labels, 'core.kbind.io/exported': exported } },
   }));
 
+const editInstance = (call: Call): Promise<void> =>
+  change(call.consumer, call.ref, call.action.key, (object) => ({ ...object, spec: instance(call).spec }));
+
 async function createForeign(call: Call): Promise<void> {
   const { namespace } = call.action.key;
   if (namespace !== undefined)
@@ -204,19 +207,17 @@ async function usurp(call: Call): Promise<void> {
 }
 
 /** Does it between the product's next read of the copy and the write that rests on it. */
-function whenRead({ network, ref, action }: Call, deed: () => Promise<unknown>): Promise<void> {
+function whenRead({ network, ref, action }: Call, deed: () => Promise<unknown>): void {
   const { namespace, name } = action.key;
   const address = `${namespace === undefined ? '' : `/namespaces/${namespace}`}/${ref.resource}/${name}`;
   network.setTrap({ cluster: 'provider', address, spring: () => unlessRefused(deed) });
-  return Promise.resolve();
 }
 
 const OWNERS = { 'core.kbind.io/consumer-cluster-uid': undefined, 'core.kbind.io/consumer-object-uid': undefined };
 
 const deeds: Readonly<Record<Action['what'], (call: Call) => Promise<unknown>>> = {
   create: (call) => call.consumer.create(call.ref, instance(call)),
-  edit: (call) =>
-    change(call.consumer, call.ref, call.action.key, (object) => ({ ...object, spec: instance(call).spec })),
+  edit: editInstance,
   'remove field': (call) =>
     change(call.consumer, call.ref, call.action.key, (object) => ({ ...object, spec: { size: 1 } })),
   delete: ({ consumer, ref, action }) => remove(consumer, ref, action.key),
@@ -232,9 +233,18 @@ const deeds: Readonly<Record<Action['what'], (call: Call) => Promise<unknown>>> 
   'foreign delete': ({ provider, ref, action }) => remove(provider, ref, action.key),
   /** Somebody takes the copy away and puts an object of their own in its place. */
   usurp,
-  'usurp when read': (call) => whenRead(call, () => usurp(call)),
-  'foreign create when read': (call) => whenRead(call, () => createForeign(call)),
-  'delete copy when read': (call) => whenRead(call, () => remove(call.provider, call.ref, call.action.key)),
+  'usurp before apply': async (call) => {
+    whenRead(call, () => usurp(call));
+    await editInstance(call);
+  },
+  'usurp before delete': async (call) => {
+    whenRead(call, () => usurp(call));
+    await remove(call.consumer, call.ref, call.action.key);
+  },
+  'foreign before create': async (call) => {
+    whenRead(call, () => createForeign(call));
+    await call.consumer.create(call.ref, instance(call));
+  },
   'edit foreign': (call) =>
     change(call.provider, call.ref, call.action.key, (object) => ({ ...object, spec: { mine: call.action.value } })),
   'edit copy': (call) =>
