@@ -14,16 +14,31 @@ const e2eFiles =
 /** One more than cores: many tests wait for timers and processes, and vitest's default is one fewer. */
 const WORKERS = availableParallelism() + 1;
 
+/**
+ * Where servers and processes start under load, one more try tells a slow machine from a wrong program; the reporter says
+ * which tests needed it. Unit tests get none.
+ */
+const RETRIES = process.env['CI'] === undefined ? 0 : 1;
+
 export default defineConfig({
   test: {
     maxWorkers: WORKERS,
     projects: [
       { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], testTimeout: 30_000 } },
-      { test: { name: 'contract', include: ['test/contract/**/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 } },
+      {
+        test: {
+          name: 'contract',
+          include: ['test/contract/**/*.test.ts'],
+          retry: RETRIES,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
       {
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts', 'test/invariants/**/*.test.ts'],
+          retry: RETRIES,
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },
@@ -33,6 +48,7 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: e2eFiles,
+          retry: RETRIES,
           testTimeout: E2E_TIMEOUT_MS,
           hookTimeout: E2E_TIMEOUT_MS,
           // They mostly wait: for 8 s of grace, for refreshes, for finalizers. More than two pairs of servers starve each other.
