@@ -48,7 +48,7 @@ function hunt(file: string): Verdict {
     return {
       name: basename(file, '.patch'),
       what,
-      ...(inCampaign(tree) ?? onPaths(tree) ?? { where: undefined, by: '' }),
+      ...(onPaths(tree) ?? inCampaign(tree) ?? { where: undefined, by: '' }),
     };
   } finally {
     git(root, 'worktree', 'remove', '--force', tree);
@@ -68,7 +68,9 @@ function inCampaign(tree: string): Find | undefined {
 function onPaths(tree: string): Find | undefined {
   const output = outputOf(tree, 'crash-points.ts', '--every', '0');
   const found = /^(.*), not killed: seed/m.exec(output)?.[1];
-  return found === undefined ? undefined : { where: `path “${found}”`, by: violationOf(output) };
+  return found === undefined
+    ? undefined
+    : { where: `path ${/^(\d+) runs in/m.exec(output)?.[1] ?? ''}, “${found}”`, by: violationOf(output) };
 }
 
 /** @throws Error when a script does not come to its end. */

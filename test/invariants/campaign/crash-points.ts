@@ -33,6 +33,13 @@ const path = (name: string, before: readonly Action[], ...steps: readonly Action
 
 /** Every reconcile path: its instance, its binding, its Connection, its syncer. */
 export const paths: readonly Path[] = [
+  path(
+    'the copy is usurped before an apply',
+    [...synced, step(16_000, 'edit', { value: 2 })],
+    step(20_000, 'usurp before apply', { value: 13 }),
+  ),
+  path('the copy is usurped before its deletion', synced, step(20_000, 'usurp before delete')),
+  path('a foreign object comes before the copy', connected, step(9_000, 'foreign before create')),
   path('a Connection and a ClusterBinding come', [], ...connected),
   path('a Binding comes', [step(2_000, 'create connection')], step(9_000, 'namespaced binding', { value: 10 })),
   path('an instance comes', connected, step(9_000, 'create')),
