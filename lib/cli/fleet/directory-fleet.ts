@@ -1,5 +1,6 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import pLimit from 'p-limit';
 import { readFleetDirectory, type FleetFile } from '../../fleet/directory-files.ts';
 import type { FleetCluster, FleetRegistry, Lookup } from '../../fleet/registry.ts';
 import { createKubeClient } from '../../kube/client.ts';
@@ -13,6 +14,10 @@ import type { Fleet, FleetEntry, NewReach } from './fleet.ts';
 
 /** How long a cluster may take to say who it is when a UID is looked for, ms. */
 const ASK_MS = 5_000;
+/** Reading and vetting 200 kubeconfigs takes a while: for each of 200 clusters it is not done anew, ms. */
+const FILES_MAX_AGE_MS = 2_000;
+/** Clusters that are asked who they are side by side when a UID is looked for. */
+const AT_ONCE = 32;
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /**
@@ -25,6 +30,9 @@ export class DirectoryFleet implements Fleet {
   readonly #allowLoopback: boolean;
   /** UIDs by the bytes of kubeconfigs. */
   readonly #known = new Map<string, Promise<string>>();
+  /** Those that have answered. */
+  readonly #answered = new Map<string, string>();
+  #read: { readonly at: number; readonly files: Promise<readonly FleetFile[]> } | undefined;
 
   constructor(dir: string, allowLoopback: boolean) {
     this.place = dir;
@@ -32,6 +40,7 @@ export class DirectoryFleet implements Fleet {
   }
 
   async entries(): Promise<readonly FleetEntry[]> {
+    this.#read = undefined;
     return (await this.#files()).map(entryOf);
   }
 
@@ -56,28 +65,37 @@ export class DirectoryFleet implements Fleet {
     await writeFile(path, text, { mode: 0o600, flag: 'wx' }).catch((error: Error) => {
       throw new CliError('refused', `${name} is in the fleet already, or cannot be written: ${error.message}`);
     });
+    this.#read = undefined;
   }
 
-  pause(name: string): Promise<void> {
-    return writeFile(join(this.place, `${name}.paused`), '');
+  async pause(name: string): Promise<void> {
+    await writeFile(join(this.place, `${name}.paused`), '');
+    this.#read = undefined;
   }
 
   async resume(name: string): Promise<undefined> {
     await rm(join(this.place, `${name}.paused`), { force: true });
+    this.#read = undefined;
   }
 
   async remove(name: string): Promise<void> {
     for (const suffix of ['kubeconfig', 'paused', 'hmac']) {
       await rm(join(this.place, `${name}.${suffix}`), { force: true });
     }
+    this.#read = undefined;
   }
 
   close(): void {
     this.#known.clear();
+    this.#answered.clear();
   }
 
   #files(): Promise<readonly FleetFile[]> {
-    return readFleetDirectory(this.place, this.#allowLoopback);
+    const now = performance.now();
+    if (this.#read !== undefined && now - this.#read.at < FILES_MAX_AGE_MS) return this.#read.files;
+    const files = readFleetDirectory(this.place, this.#allowLoopback);
+    this.#read = { at: now, files };
+    return files;
   }
 
   async #open(file: FleetFile, signal: AbortSignal): Promise<FleetCluster> {
@@ -86,7 +104,9 @@ export class DirectoryFleet implements Fleet {
     const asked = this.#known.get(fingerprint) ?? this.#ask(target, signal);
     this.#known.set(fingerprint, asked);
     asked.catch(() => this.#known.delete(fingerprint));
-    return { name, paused, target, uid: await asked };
+    const uid = await asked;
+    this.#answered.set(fingerprint, uid);
+    return { name, paused, target, uid };
   }
 
   async #ask(target: ConnectionTarget, signal: AbortSignal): Promise<string> {
@@ -99,16 +119,23 @@ export class DirectoryFleet implements Fleet {
     }
   }
 
-  /** Answers as soon as the one that is meant has said who it is: others may hang meanwhile. */
+  /** Asks nobody where the one that is meant has said before who it is; else answers as soon as it does: others may hang. */
   async #lookup(uid: string): Promise<Lookup> {
+    const files = await this.#files();
+    const known = files.find((file) => 'fingerprint' in file && this.#answered.get(file.fingerprint) === uid);
     const signal = AbortSignal.timeout(ASK_MS);
-    const asked = (await this.#files()).map((file) => this.#open(file, signal));
+    if (known !== undefined) return { found: 'cluster', cluster: await this.#open(known, signal) };
+    const limit = pLimit(AT_ONCE);
+    const asked = files.map((file) => limit(() => this.#open(file, signal)));
     const meant = asked.map(async (one) => {
       const cluster = await one;
       return cluster.uid === uid ? cluster : Promise.reject(new CliError('notFound', 'another cluster'));
     });
     const cluster = await Promise.any(meant).catch(() => undefined);
-    if (cluster !== undefined) return { found: 'cluster', cluster };
+    if (cluster !== undefined) {
+      limit.clearQueue();
+      return { found: 'cluster', cluster };
+    }
     const silent = (await Promise.allSettled(asked)).find((one) => one.status === 'rejected');
     return silent === undefined
       ? { found: 'unknown' }
