@@ -2,7 +2,7 @@ import { cpus, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { ServerName } from '../support/bench/servers.ts';
 import { tableOf, type Result } from './result.ts';
-import { Bench, idle, storm } from './scenarios.ts';
+import { Bench, fleet, idle, storm } from './scenarios.ts';
 
 /**
  * `npm run bench -- [SCENARIO…] [--json] [--server embedded|real] [--n N]`: what the product costs, counted at the API servers and the
@@ -21,7 +21,7 @@ const ORDER = [
   'delete',
   'drain',
 ] as const;
-const ALL = [...ORDER, 'storm', 'idle'] as const;
+const ALL = [...ORDER, 'storm', 'idle', 'fleet'] as const;
 type Scenario = (typeof ALL)[number];
 
 const { values, positionals } = parseArgs({
@@ -44,7 +44,9 @@ if (wrong.length > 0) {
   process.exit(2);
 }
 const server = values.server as ServerName;
-const wanted = new Set<Scenario>(positionals.length === 0 ? ALL : (positionals as Scenario[]));
+const wanted = new Set<Scenario>(
+  positionals.length === 0 ? ALL.filter((name) => name !== 'fleet') : (positionals as Scenario[]),
+);
 
 const tell = (text: string): void => void process.stderr.write(`${text}\n`);
 const results: Result[] = [];
@@ -68,6 +70,7 @@ if (inCell.length > 0) {
 }
 if (wanted.has('storm')) keep(await storm(n));
 if (wanted.has('idle')) keep(await idle(n));
+if (wanted.has('fleet')) keep(await fleet(n));
 
 const machine = {
   cpu: cpus()[0]?.model ?? 'unknown',

@@ -4,6 +4,7 @@ import { reconcileMessage, workMessage } from '../../lib/queue/queues.ts';
 import { copyOf } from '../../lib/reconcile/instance/what-to-apply.ts';
 import { SYNCER_FINALIZER } from '../../lib/model/markers.ts';
 import { ensureNamespace } from '../../lib/reconcile/ensure-namespace.ts';
+import { startFleetTable } from '../support/aws/table.ts';
 import { apiName, BenchCell, NAMESPACE, until, widgets, type Measured } from '../support/bench/cell.ts';
 import {
   createInstance,
@@ -18,6 +19,7 @@ import {
   specOf,
   widgetManifest,
 } from '../support/bench/instances.ts';
+import { registerClusters, simulateFleet } from '../support/bench/fleet.ts';
 import { simulateIdle } from '../support/bench/idle.ts';
 import type { ServerName } from '../support/bench/servers.ts';
 import { percentile, resultOf, type Result } from './result.ts';
@@ -452,5 +454,46 @@ export async function idle(n: number): Promise<Result> {
     peakRssMb: Math.round(process.resourceUsage().maxRSS / 1024),
     by: counted.byRequest,
     more: { requestsPerMinute: round(counted.requests / 10), writesPerMinute: round(counted.writes / 10) },
+  };
+}
+
+/** Ten minutes of a fleet of that many clusters, a tenth with an edit a minute, on a virtual clock: what one costs an hour. */
+export async function fleet(n: number): Promise<Result> {
+  const from = performance.now();
+  const table = await startFleetTable();
+  await registerClusters(table.table, n);
+  const items = (await table.table.scan()).toSorted((a, b) => ((a['id']?.S ?? '') < (b['id']?.S ?? '') ? -1 : 1));
+  await table.stop();
+  const {
+    idle: quiet,
+    busy,
+    tableRequests,
+    refreshesBySecond,
+    deadLetters,
+  } = await simulateFleet({
+    items,
+    busy: Math.ceil(n / 10),
+    minutes: 10,
+  });
+  const named = (of: string, share: object): [string, number][] =>
+    Object.entries(share).map(([name, value]) => [`${of} ${name}`, value as number]);
+  return {
+    scenario: 'fleet, an hour of an idle cluster',
+    server: 'virtual',
+    n,
+    requests: quiet.requests,
+    writes: 0,
+    forwarderRequests: 0,
+    requestsPerObject: 0,
+    writesPerObject: 0,
+    messages: quiet.messages,
+    messagesSent: quiet.messages,
+    messagesPerObject: 0,
+    invocations: quiet.invocations,
+    deadLetters,
+    ms: Math.round(performance.now() - from),
+    peakRssMb: Math.round(process.resourceUsage().maxRSS / 1024),
+    by: Object.fromEntries(refreshesBySecond.map((count, second) => [`refreshes in second ${second}`, count])),
+    more: { ...Object.fromEntries([...named('idle', quiet), ...named('busy', busy)]), tableRequests },
   };
 }

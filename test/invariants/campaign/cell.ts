@@ -25,6 +25,8 @@ export interface Parts {
   readonly queues: VirtualQueues;
   readonly random: Random;
   readonly log: (message: string, fields: LogFields) => void;
+  /** In place of one that never fails. */
+  readonly registry?: FleetRegistry | undefined;
   /** Asked at each await of a function: true kills its container there. */
   readonly crashes?: (() => boolean) | undefined;
 }
@@ -153,7 +155,7 @@ export class Cell {
   constructor(parts: Parts, consumers: readonly Consumer[]) {
     this.#parts = parts;
     this.#consumers = consumers;
-    this.#registry = registryOf(consumers);
+    this.#registry = parts.registry ?? registryOf(consumers);
     const slots = (name: FunctionName): Slot[] =>
       Array.from({ length: FUNCTIONS[name].slots }, (_, index) => ({
         name: `${name}-${index}`,
