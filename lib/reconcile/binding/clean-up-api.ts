@@ -59,7 +59,11 @@ export async function cleanUpApi(world: World, walk: Walk, api: string): Promise
     trace.step(skipped);
     return { api, left: 0, skipped };
   }
-  const { left, total } = await drain(world, walk, { crd, ref });
+  const { left, total } = await drain(world, walk, { crd, ref }).catch((error: unknown) => {
+    // A failure, or the first message of a dry run, is found at this node as well.
+    trace.step(nodes.drain, 'not to the end');
+    throw error;
+  });
   trace.step(nodes.drain, left === 0 ? 'drained' : `${left} left`);
   if (left > 0) return { api, left };
   if (!trace.decide(nodes.clusterBinding, walk.binding.kind === 'ClusterBinding')) return finished;

@@ -33,6 +33,7 @@ export async function deleteInstance(work: Work, object: KubeObject): Promise<Ou
   const held = whyHeld(work, connection?.value);
   if (held !== undefined || connection?.value === undefined) return tellHeld(work, object, held ?? 'no Connection');
   const belief = oldest(work.crd, connection);
+  trace.step(deletionNodes.readProvider);
   const provider = await openForDeletion(work, connection.value);
   return provider === undefined
     ? waitForProvider('the provider of a deleting Connection does not answer')
@@ -82,7 +83,6 @@ async function deleteCopy(
   { source, provider, belief }: { readonly source: KubeObject; readonly provider: Side; readonly belief: Belief },
 ): Promise<Outcome> {
   const { trace } = work.world;
-  trace.step(deletionNodes.readProvider);
   const copy = await readCopy(work, provider);
   const ours = whoOwns(copy, ownerOf(work, source)) === 'ours';
   if (!trace.decide(deletionNodes.owned, ours) || copy === undefined) {

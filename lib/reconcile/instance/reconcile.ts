@@ -83,6 +83,8 @@ async function reconcileObject(work: Work, object: KubeObject): Promise<Outcome>
     const answer = await addFinalizer(work.world.consumer.client, target, SYNCER_FINALIZER, believing(work, belief));
     return reconcileObject(work, answer);
   }
+  // Part of reading there: a provider that is away is found here.
+  trace.step(nodes.target);
   const provider = await work.world.providers.open(connection.value);
   return syncPair(work, { source: object, provider, belief }, binding);
 }
@@ -93,7 +95,6 @@ const nameOf = (binding: AnyBinding | undefined): string =>
 /** Read provider object, and make it match or say why not. */
 async function syncPair(work: Work, pair: Pair, binding: AnyBinding): Promise<Outcome> {
   const { trace } = work.world;
-  trace.step(nodes.target);
   const target = await readCopy(work, pair.provider);
   const ownership = whoOwns(target, ownerOf(work, pair.source));
   trace.step(nodes.ownership, ownership);
