@@ -22,7 +22,7 @@ export interface Preflight {
 }
 
 /** Every verb that the functions use in a consumer cluster. Instances' APIs come with what is bound. */
-const NEEDED: readonly (readonly [ref: ResourceRef, verbs: readonly string[], subresource?: string])[] = [
+export const NEEDED: readonly (readonly [ref: ResourceRef, verbs: readonly string[], subresource?: string])[] = [
   [resources.connections, ['get', 'list', 'patch']],
   [resources.connections, ['patch'], 'status'],
   [resources.clusterBindings, ['get', 'list', 'patch', 'create', 'update', 'delete']],
@@ -43,7 +43,8 @@ const REVIEW: ResourceRef = {
   kind: 'SelfSubjectAccessReview',
   namespaced: false,
 };
-const AT_ONCE = 8;
+/** Each is a connection of its own where they go side by side: few, as many clusters are asked at once. */
+const AT_ONCE = 4;
 const OWN_CRDS = [resources.connections, resources.clusterBindings, resources.bindings];
 const CRDS_FOLDER = join(import.meta.dirname, '..', '..', 'infra', 'crds');
 
