@@ -51,8 +51,12 @@ async function json(name: string, ...args: string[]): Promise<Record<string, unk
 }
 
 const explain = (api: string, name: string) => json('explain', 'explain', 'shop', api, name, '--no-dead-letters');
+/** The last steps of the path, with their answers. */
+const endOf = (explained: Record<string, unknown>, steps: number): string[] => nodesOf(explained).slice(-steps);
 const nodesOf = (explained: Record<string, unknown>): string[] =>
-  (explained['trace'] as { node: string; answer?: string }[]).map(({ node, answer = '' }) => `${node} → ${answer}`);
+  (explained['trace'] as { node: string; answer?: string }[]).map(({ node, answer }) =>
+    answer === undefined ? node : `${node} → ${answer}`,
+  );
 
 describe('what is there', () => {
   it('clusters list', async () => {
@@ -85,6 +89,9 @@ describe('explain names the node', () => {
   it('in sync', async () => {
     await until(async () => (await explain('widgets.example.org', 'default/blue'))['prospect'] === 'healed');
     expect(words(await cli('explain', 'shop', 'widgets.example.org', 'default/blue'))).toMatchSnapshot();
+    expect(endOf(await explain('widgets.example.org', 'default/blue'), 1)).toEqual([
+      'Read provider object again Copy status if present',
+    ]);
   });
 
   it('not bound', async () => {
@@ -92,13 +99,22 @@ describe('explain names the node', () => {
     await fleet.make('shop', gadgets, { namespace: 'default', name: 'lonely' }, { spec: {} });
     const explained = await explain('gadgets.example.org', 'default/lonely');
     expect(explained).toMatchObject({ prospect: 'idle', detail: 'no binding covers it' });
-    expect(nodesOf(explained).at(-1)).toBe('Covering binding Ready? → no');
+    expect(endOf(explained, 3)).toEqual([
+      'Resolve covering binding ClusterBinding before namespaced Binding → none',
+      'Consumer object deleting? → no',
+      'Covering binding Ready? → no',
+    ]);
   });
 
   it('binding not ready', async () => {
     await fleet.make('shop', gadgets, { namespace: 'team-a', name: 'early' }, { spec: {} });
     const explained = await explain('gadgets.example.org', 'team-a/early');
     expect(explained).toMatchObject({ prospect: 'idle', detail: 'Binding gadgets is not Ready' });
+    expect(endOf(explained, 3)).toEqual([
+      'Resolve covering binding ClusterBinding before namespaced Binding → Binding gadgets',
+      'Consumer object deleting? → no',
+      'Covering binding Ready? → no',
+    ]);
     expect(await explain('binding', 'team-a/gadgets')).toMatchObject({ controller: 'binding', exists: true });
   });
 
@@ -108,7 +124,11 @@ describe('explain names the node', () => {
     await fleet.make('shop', widgets, key, { spec: { size: 1 } });
     await until(async () => (await explain('widgets.example.org', 'default/taken'))['prospect'] === 'waiting');
     const explained = await explain('widgets.example.org', 'default/taken');
-    expect(nodesOf(explained)).toContain('Provider target ownership? → unmarked');
+    expect(endOf(explained, 3)).toEqual([
+      'Provider target ownership? → unmarked',
+      'conflictPolicy is Adopt? → no',
+      'Record conflict annotation and Warning Event → ForeignObjectExists',
+    ]);
     expect(explained).toMatchObject({ detail: 'ForeignObjectExists', events: [{ reason: 'ForeignObjectExists' }] });
   });
 
@@ -122,7 +142,18 @@ describe('explain names the node', () => {
     const explained = await explain('widgets.example.org', 'default/blue');
     allow();
     expect(explained).toMatchObject({ prospect: 'failing', detail: expect.stringContaining('forbidden') });
-    expect(nodesOf(explained).join('\n')).toContain('Read provider object');
+    expect(endOf(explained, 2)).toEqual(['Read provider object', 'Warning Event → Forbidden']);
+  });
+
+  it('provider down', async () => {
+    fleet.wire.cut();
+    const explained = await explain('widgets.example.org', 'default/blue');
+    fleet.wire.mend();
+    expect(explained).toMatchObject({
+      prospect: 'failing',
+      detail: expect.stringMatching(/^unavailable: .*no answer/),
+    });
+    expect(endOf(explained, 1)).toEqual(['Read provider object']);
   });
 
   it('waiting for a provider finalizer', async () => {
@@ -143,7 +174,11 @@ describe('explain names the node', () => {
     await until(async () => (await explain('widgets.example.org', 'default/held'))['prospect'] === 'waiting');
     const explained = await explain('widgets.example.org', 'default/held');
     expect(explained['detail']).toBe('the provider copy is going away');
-    expect(nodesOf(explained)).toContain('Provider copy exists and is ours? → yes');
+    expect(endOf(explained, 3)).toEqual([
+      'Read mapped provider object',
+      'Provider copy exists and is ours? → yes',
+      'Request provider deletion Requeue after 2 seconds',
+    ]);
   });
 
   it('an object that is gone, and one of a kind that is not there', async () => {

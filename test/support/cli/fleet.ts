@@ -15,6 +15,7 @@ import { resources, type KubeObject, type ObjectKey, type ResourceRef } from '..
 import type { SentObject } from '../../../lib/kube/types.ts';
 import { crdFor } from '../e2e/f0.ts';
 import { until } from '../apiserver/servers.ts';
+import { CuttableProxy } from '../e2e/proxy.ts';
 
 /** A consumer `shop`, a provider, and the running cell between them, as the CLI's tests want them. */
 
@@ -33,6 +34,8 @@ export interface CliFleet {
   readonly shop: DemoCluster;
   readonly provider: DemoCluster;
   readonly cell: LocalCell;
+  /** The way from the Connection to the provider. */
+  readonly wire: CuttableProxy;
   make(side: 'shop' | 'provider', ref: ResourceRef, key: ObjectKey, fields: object): Promise<KubeObject>;
   /** Waits until an instance's copy is there. */
   copied(ref: ResourceRef, key: ObjectKey): Promise<KubeObject>;
@@ -62,7 +65,8 @@ export async function startCliFleet(): Promise<CliFleet> {
   for (const name of ['kbind', 'team-a']) await makeNamespace(shop.client, name);
   const { kubeconfig } = await provider.embedded.addUser({ name: PROVIDER_USER });
   await writeFile(join(folder, 'provider.yaml'), kubeconfig);
-  const data = { kubeconfig: Buffer.from(kubeconfig).toString('base64') };
+  const wire = await CuttableProxy.start(provider.embedded.server);
+  const data = { kubeconfig: Buffer.from(wire.throughProxy(kubeconfig)).toString('base64') };
   await make('shop', resources.secrets, { namespace: 'kbind', name: 'demo-kubeconfig' }, { data });
   const kubeconfigSecretRef = { namespace: 'kbind', name: 'demo-kubeconfig' };
   await make(
@@ -88,12 +92,14 @@ export async function startCliFleet(): Promise<CliFleet> {
     shop,
     provider,
     cell,
+    wire,
     make,
     copied: (ref, key) => until(() => provider.client.find(ref, key)),
     async stop() {
       await removeEndpointFile();
       await cell.stop();
       await shop.stop();
+      await wire.stop();
       await provider.stop();
       await rm(folder, { recursive: true, force: true });
     },
