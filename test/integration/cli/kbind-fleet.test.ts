@@ -316,6 +316,7 @@ describe('help', () => {
 });
 
 describe('bind and unbind', () => {
+  let refused = (): void => undefined;
   const providerFile = (): string => join(fleet.folder, 'provider.yaml');
 
   it('lists, tries, asks and writes', async () => {
@@ -346,15 +347,25 @@ describe('bind and unbind', () => {
   it('unbind shows what goes, asks, and follows the drain', async () => {
     expect(words(await cli('unbind', 'shop', 'demo', '--dry-run'))).toMatchSnapshot();
     expect(await cli('unbind', 'shop', 'demo')).toMatchObject({ code: 4 });
+    refused = fleet.provider.embedded.deny({ user: PROVIDER_USER, resources: ['widgets'], verbs: ['delete'] });
     const slow = await json('unbind', 'unbind', 'shop', 'demo', '--yes', '--wait-for', '2s');
     expect(slow).toMatchObject({ code: 6, state: 'deleting' });
   });
 
   it('explain names draining', async () => {
-    const explained = await explain('clusterbinding', 'demo');
+    // After eight seconds, and held: a copy whose deletion is refused is not left behind.
+    const explained = await until(async () => {
+      const one = await explain('clusterbinding', 'demo');
+      return endOf(one, 1)[0]?.startsWith('Drain instances in scope') === true && one;
+    });
+    refused();
     expect(explained).toMatchObject({ exists: true, controller: 'clusterbinding' });
-    expect(['waiting', 'would-act']).toContain(explained['prospect']);
-    expect(nodesOf(explained).join('\n')).toMatch(/delet|drain/i);
+    expect(endOf(explained, 4)).toEqual([
+      'More APIs to clean up? → widgets.example.org',
+      'Another non-deleting binding lists this API? → no',
+      'Consumer CRD provides a usable API version? → yes',
+      expect.stringMatching(/^Drain instances in scope Release their syncer finalizers → (\d left|not to the end)$/),
+    ]);
   });
 });
 
