@@ -15,6 +15,12 @@ const projects = given.filter((argument) => PROJECTS.includes(argument));
 const onRealServers = projects.includes('e2e') || given.includes('--real');
 const passedOn = given.filter((argument) => !PROJECTS.includes(argument) && !['--', '--real'].includes(argument));
 
+/** What meets no API server but the embedded one: `npm test` has run it. */
+const EMBEDDED_ONLY = [
+  'test/invariants/**',
+  ...['cli', 'fleet', 'local', 'reference'].map((folder) => `test/integration/${folder}/**`),
+];
+
 if (onRealServers) requireRealServers();
 const results = join(import.meta.dirname, '..', '.build', 'test-results');
 mkdirSync(results, { recursive: true });
@@ -27,6 +33,7 @@ const run = spawnSync(
     '--reporter=default',
     '--reporter=json',
     `--outputFile.json=${join(results, `${name}.json`)}`,
+    ...(onRealServers ? EMBEDDED_ONLY.map((pattern) => `--exclude=${pattern}`) : []),
     ...passedOn,
   ],
   {
