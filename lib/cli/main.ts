@@ -16,7 +16,8 @@ function terminalOf({ color, quiet }: Pick<GlobalOptions, 'color' | 'quiet'>): T
     interactive: stdin.isTTY && stderr.isTTY,
     live: stderr.isTTY,
     quiet,
-    colors: pc.createColors(color && stdout.isTTY && pc.isColorSupported),
+    // `undefined` would mean what picocolors thinks, and in CI it thinks of colours in a pipe.
+    colors: pc.createColors(Boolean(color && stdout.isTTY && pc.isColorSupported)),
   };
 }
 
