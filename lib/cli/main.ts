@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { CommanderError } from 'commander';
+import { isatty } from 'node:tty';
 import pc from 'picocolors';
 import { codeOf } from './exit-codes.ts';
 import { createProgram, eachCommand } from './program.ts';
@@ -16,8 +17,8 @@ function terminalOf({ color, quiet }: Pick<GlobalOptions, 'color' | 'quiet'>): T
     interactive: stdin.isTTY && stderr.isTTY,
     live: stderr.isTTY,
     quiet,
-    // `undefined` would mean what picocolors thinks, and in CI it thinks of colours in a pipe.
-    colors: pc.createColors(Boolean(color && stdout.isTTY && pc.isColorSupported)),
+    // Not `isTTY`: it is undefined in a pipe, which picocolors takes for its own opinion, and in CI that is colours.
+    colors: pc.createColors(color && isatty(stdout.fd) && pc.isColorSupported),
   };
 }
 
