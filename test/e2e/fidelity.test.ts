@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { resources } from '../../lib/model/api.ts';
 import { PRODUCT_USER, startBound, untilGone, untilObject, widgets, type F0 } from '../support/e2e/f0.ts';
 import { until } from '../support/e2e/until.ts';
+import { at } from '../support/e2e/objects.ts';
 
-const at = (name: string): { namespace: string; name: string } => ({ namespace: 'default', name });
 /** The text of one top-level member, as printed: nothing is parsed, so that no digit can get lost in the test itself. */
 function memberText(text: string, member: string): string | undefined {
   const start = text.indexOf(`"${member}":`);

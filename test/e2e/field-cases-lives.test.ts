@@ -19,18 +19,9 @@ import {
 import { ApiError } from '../support/e2e/cluster.ts';
 import { CuttableProxy } from '../support/e2e/proxy.ts';
 import { staysTrue, until } from '../support/e2e/until.ts';
+import { type Loose, api, at, specOf } from '../support/e2e/objects.ts';
 
-type Loose = Record<string, unknown>;
 const SYNCER = 'core.kbind.io/syncer';
-const at = (name: string, namespace = 'default'): { namespace: string; name: string } => ({ namespace, name });
-const specOf = (object: KubeObject | undefined): Loose => (object?.spec ?? {}) as Loose;
-const api = (resource: string, kind: string): ResourceRef => ({
-  group: 'example.org',
-  version: 'v1',
-  resource,
-  kind,
-  namespaced: true,
-});
 const crdName = ({ resource, group }: ResourceRef): { name: string } => ({ name: `${resource}.${group}` });
 
 describe('field cases of lives and deaths: finalizers, restores, outages, namespaces', () => {

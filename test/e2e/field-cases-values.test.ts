@@ -20,18 +20,8 @@ import {
   type F0,
 } from '../support/e2e/f0.ts';
 import { until } from '../support/e2e/until.ts';
+import { type Loose, api, at, specOf, statusOf } from '../support/e2e/objects.ts';
 
-type Loose = Record<string, unknown>;
-const at = (name: string): { namespace: string; name: string } => ({ namespace: 'default', name });
-const specOf = (object: KubeObject | undefined): Loose => (object?.spec ?? {}) as Loose;
-const statusOf = (object: KubeObject | undefined): Loose => (object?.status ?? {}) as Loose;
-const api = (resource: string, kind: string, namespaced = true): ResourceRef => ({
-  group: 'example.org',
-  version: 'v1',
-  resource,
-  kind,
-  namespaced,
-});
 /** A schema with typed members of spec and status. */
 const typed = (spec: Loose, status: Loose = {}): Loose => ({
   type: 'object',

@@ -19,8 +19,8 @@ import {
 } from '../support/e2e/f0.ts';
 import { answerStatus, HttpProxy, type Rule } from '../support/e2e/http-proxy.ts';
 import { until } from '../support/e2e/until.ts';
+import { at } from '../support/e2e/objects.ts';
 
-const at = (name: string): { namespace: string; name: string } => ({ namespace: 'default', name });
 const secret = { namespace: 'kbind', name: 'demo-provider-kubeconfig' };
 const isWatch = (url: string): boolean => url.includes('watch=');
 const isOf = (url: string, resource: string): boolean => url.split('?')[0]?.endsWith(`/${resource}`) === true;

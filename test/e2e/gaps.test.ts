@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { resources, type KubeObject, type ResourceRef } from '../../lib/model/api.ts';
 import { TestCluster } from '../support/e2e/cluster.ts';
@@ -10,7 +11,7 @@ import {
   crdFor,
   ensureNamespace,
   installCrd,
-  isTrue,
+  isReady,
   makeBinding,
   makeConnection,
   makeKubeconfigSecret,
@@ -23,15 +24,8 @@ import {
   type F0,
 } from '../support/e2e/f0.ts';
 import { until } from '../support/e2e/until.ts';
+import { api, at } from '../support/e2e/objects.ts';
 
-const at = (name: string): { namespace: string; name: string } => ({ namespace: 'default', name });
-const api = (resource: string, kind: string): ResourceRef => ({
-  group: 'example.org',
-  version: 'v1',
-  resource,
-  kind,
-  namespaced: true,
-});
 /** autoBind believes an empty list after a second one, 60 s later (spec §2.6). */
 const ZERO_EXPORTS_MS = 150_000;
 
@@ -55,19 +49,28 @@ describe('what the reference leaves untested (scenarios 1.7 and 1.9)', () => {
       const key = { name: 'auto' };
       await installCrd(second, crdFor(alphas));
       await makeConnection(f0.consumer, { name: key.name, secret: 'second-provider', autoBind: true });
-      const bound = (count: number): Promise<KubeObject> =>
-        until(
-          `auto lists ${count}`,
+      const bound = (...apis: readonly ResourceRef[]): Promise<KubeObject> => {
+        const names = apis.map(({ resource, group }) => `${resource}.${group}`);
+        return until(
+          `auto serves ${names.join(' and ')}`,
           async () => {
             const binding = await f0.consumer.find(resources.clusterBindings, key);
-            const { apis } = (binding?.spec ?? {}) as { apis?: unknown[] };
-            return apis?.length === count && isTrue(binding, 'Ready') && binding;
+            const { boundAPIs } = (binding?.status ?? {}) as { boundAPIs?: readonly { name: string }[] };
+            return (
+              isReady(binding) &&
+              isDeepStrictEqual(
+                boundAPIs?.map(({ name }) => name),
+                names,
+              ) &&
+              binding
+            );
           },
           { timeoutMs: 90_000, seen: () => f0.consumer.find(resources.clusterBindings, key) },
         );
-      await bound(1);
+      };
+      await bound(alphas);
       await installCrd(second, crdFor(betas));
-      await bound(2);
+      await bound(alphas, betas);
       const unexport = (ref: ResourceRef): Promise<unknown> =>
         second.merge(
           resources.crds,
@@ -75,7 +78,11 @@ describe('what the reference leaves untested (scenarios 1.7 and 1.9)', () => {
           { metadata: { labels: { 'core.kbind.io/exported': null } } },
         );
       await unexport(betas);
-      await bound(1);
+      await bound(alphas);
+      // What a list drops stays installed: only the binding that still lists an API takes its CRD along (spec §4).
+      const dropped = { name: 'betas.example.org' };
+      expect((await f0.consumer.get(resources.crds, dropped)).metadata.deletionTimestamp).toBeUndefined();
+      await f0.consumer.kubectl('delete', 'crd', dropped.name, '--timeout=60s');
       await unexport(alphas);
       const since = await until(
         'the first empty list is noted',
@@ -86,6 +93,7 @@ describe('what the reference leaves untested (scenarios 1.7 and 1.9)', () => {
       );
       await untilGone(f0.consumer, resources.clusterBindings, key, ZERO_EXPORTS_MS);
       expect(Date.now() - Date.parse(since)).toBeGreaterThan(60_000);
+      await untilGone(f0.consumer, resources.crds, { name: 'alphas.example.org' });
     }, 400_000);
 
     test('S39 the typed sample through kubectl: wait for the Connection, the CRD and the binding; a pruned spec goes up, the status comes down', async () => {

@@ -16,10 +16,8 @@ import {
 } from '../support/e2e/f0.ts';
 import { CuttableProxy } from '../support/e2e/proxy.ts';
 import { staysTrue, until } from '../support/e2e/until.ts';
+import { at, specOf } from '../support/e2e/objects.ts';
 
-const specOf = (object: KubeObject | undefined): Record<string, unknown> =>
-  (object?.spec ?? {}) as Record<string, unknown>;
-const at = (name: string): { namespace: string; name: string } => ({ namespace: 'default', name });
 const secret = { namespace: 'kbind', name: 'demo-provider-kubeconfig' };
 
 describe('a provider that is away, is another one, or serves another version', () => {

@@ -16,9 +16,9 @@ import {
   type F0,
 } from '../support/e2e/f0.ts';
 import { until } from '../support/e2e/until.ts';
+import { at } from '../support/e2e/objects.ts';
 
 const ROUNDS = 100;
-const at = (name: string): { namespace: string; name: string } => ({ namespace: 'default', name });
 
 describe('two consumers of one provider', () => {
   let f0: F0;

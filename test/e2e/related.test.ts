@@ -12,13 +12,12 @@ import {
   type F0,
 } from '../support/e2e/f0.ts';
 import { staysTrue, until } from '../support/e2e/until.ts';
+import { annotationsOf, at } from '../support/e2e/objects.ts';
 
 const { secrets, configmaps, clusterBindings } = resources;
-const at = (name: string): { namespace: string; name: string } => ({ namespace: 'default', name });
 const widget = { labels: { app: 'widget' } };
 const selector = { labelSelector: { matchLabels: { app: 'widget' } } };
 const dataOf = (object: KubeObject | undefined): unknown => object?.['data'];
-const annotationsOf = (object: KubeObject): Readonly<Record<string, string>> => object.metadata.annotations ?? {};
 const isCopy = (object: KubeObject): void => {
   expect(object.metadata.labels?.['core.kbind.io/managed']).toBe('true');
   expect(annotationsOf(object)['core.kbind.io/related-binding']).toMatch(/.+/);

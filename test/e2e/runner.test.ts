@@ -15,8 +15,7 @@ import {
   widgets,
   type F0,
 } from '../support/e2e/f0.ts';
-
-const at = (name: string): { namespace: string; name: string } => ({ namespace: 'default', name });
+import { at } from '../support/e2e/objects.ts';
 
 interface Run {
   readonly child: ChildProcess;

@@ -15,6 +15,7 @@ import {
   type F0,
 } from '../support/e2e/f0.ts';
 import { staysTrue } from '../support/e2e/until.ts';
+import { api } from '../support/e2e/objects.ts';
 
 interface CrdSpec {
   conversion: { strategy: string; webhook?: unknown };
@@ -22,13 +23,6 @@ interface CrdSpec {
 }
 const crdSpec = (crd: KubeObject): CrdSpec => crd.spec as unknown as CrdSpec;
 const hashOf = (crd: KubeObject): string => crd.metadata.annotations?.['core.kbind.io/schema-hash'] ?? '';
-const api = (resource: string, kind: string): ResourceRef => ({
-  group: 'example.org',
-  version: 'v1',
-  resource,
-  kind,
-  namespaced: true,
-});
 const COLUMN = { name: 'colour', type: 'string', jsonPath: '.spec.colour' };
 
 describe('schemas', () => {

@@ -20,9 +20,7 @@ import {
   type F0,
 } from '../support/e2e/f0.ts';
 import { staysTrue, until } from '../support/e2e/until.ts';
-
-const specOf = (object: KubeObject | undefined): Record<string, unknown> =>
-  (object?.spec ?? {}) as Record<string, unknown>;
+import { specOf } from '../support/e2e/objects.ts';
 
 /** What a kubeconfig's command would leave, were it run. */
 const TOUCHED = join(tmpdir(), `kbind-exec-was-run-${process.pid}`);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { resources, type KubeObject } from '../../lib/model/api.ts';
+import { resources } from '../../lib/model/api.ts';
 import {
   conditionOf,
   crdFor,
@@ -17,11 +17,7 @@ import {
   type F0,
 } from '../support/e2e/f0.ts';
 import { staysTrue, until } from '../support/e2e/until.ts';
-
-type Spec = Record<string, unknown>;
-const specOf = (object: KubeObject | undefined): Spec => (object?.spec ?? {}) as Spec;
-const statusOf = (object: KubeObject | undefined): Spec => (object?.status ?? {}) as Spec;
-const annotationsOf = (object: KubeObject): Record<string, string> => object.metadata.annotations ?? {};
+import { annotationsOf, specOf, statusOf } from '../support/e2e/objects.ts';
 
 describe('one API between two real clusters (scenarios S1–S11, S15)', () => {
   let f0: F0;

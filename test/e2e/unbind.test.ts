@@ -15,8 +15,8 @@ import {
   type F0,
 } from '../support/e2e/f0.ts';
 import { staysTrue, until } from '../support/e2e/until.ts';
+import { at } from '../support/e2e/objects.ts';
 
-const at = (name: string, namespace = 'default'): { namespace: string; name: string } => ({ namespace, name });
 const crd = { name: 'widgets.example.org' };
 
 describe('unbinding', () => {

@@ -174,7 +174,11 @@ export const conditionOf = (object: KubeObject | undefined, type: string): Condi
 export const isTrue = (object: KubeObject | undefined, type: string): boolean =>
   conditionOf(object, type)?.status === 'True';
 
-/** Waits until an object's Ready condition is True for the spec as it is now, and answers with the object. */
+/** Whether an object's Ready condition is True for the spec as it is now, not for an earlier one. */
+export const isReady = (object: KubeObject | undefined): boolean =>
+  isTrue(object, 'Ready') && conditionOf(object, 'Ready')?.observedGeneration === object?.metadata.generation;
+
+/** Waits until an object is Ready for the spec as it is now, and answers with it. */
 export function untilReady(
   cluster: TestCluster,
   ref: ResourceRef,
@@ -184,8 +188,7 @@ export function untilReady(
     `${ref.kind} ${key.name} is Ready`,
     async () => {
       const object = await cluster.find(ref, key);
-      const { generation } = object?.metadata ?? {};
-      return isTrue(object, 'Ready') && conditionOf(object, 'Ready')?.observedGeneration === generation && object;
+      return isReady(object) && object;
     },
     { seen: async () => (await cluster.find(ref, key))?.status },
   );
