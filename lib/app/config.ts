@@ -220,6 +220,9 @@ export function readForwarderConfig(environment: Environment = process.env): For
   });
 }
 
+/** Whether the person at this terminal says that clusters on this machine may be talked to: emulators, and nothing that is deployed. */
+export const allowsLoopback = ({ ALLOW_LOOPBACK }: Environment = process.env): boolean => ALLOW_LOOPBACK === 'true';
+
 /** Lets the AWS SDK find the credentials of a profile of the person at this terminal. For the CLI, before its first request. */
 export function useProfile(profile: string, environment: Record<string, string | undefined> = process.env): void {
   environment['AWS_PROFILE'] = profile;

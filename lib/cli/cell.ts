@@ -1,6 +1,6 @@
 import { GetQueueUrlCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { compose, type App } from '../app/compose.ts';
-import { useProfile, type Config } from '../app/config.ts';
+import { allowsLoopback, useProfile, type Config } from '../app/config.ts';
 import { findLocalCells, type CellEndpoint } from '../app/endpoint-file.ts';
 import { noMetrics, silentLogger } from '../model/log.ts';
 import type { DeadQueues } from '../replay/dead-queues.ts';
@@ -10,6 +10,7 @@ import { createSqsQueues } from '../queue/sqs.ts';
 import { CliError } from './exit-codes.ts';
 import { DirectoryFleet } from './fleet/directory-fleet.ts';
 import type { Fleet } from './fleet/fleet.ts';
+import { countMessages } from './queue-depths.ts';
 import { createTableFleet } from './fleet/table-fleet.ts';
 
 /** Which cell is meant. */
@@ -28,6 +29,10 @@ export interface Cell {
   readonly app: App;
   /** Where its queues are. Throws CliError `unavailable` where no cell runs. */
   queueUrls(): Promise<Config['queueUrls']>;
+  /** How many messages are in each queue. Throws like `queueUrls`, and KbindError `unavailable` where they do not answer. */
+  depths(): Promise<Record<string, number>>;
+  /** Where the queues are. */
+  region(): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -84,13 +89,14 @@ function deployedCell({ region, profile, installation, fleet }: CellChoice, stag
   const table = `${SERVICE}-${stage}-fleet`;
   const config = configOf({
     fleet: { table },
-    allowLoopback: false,
+    allowLoopback: allowsLoopback(),
     region,
     sqsEndpoint: undefined,
     installation,
     stage,
   });
-  const client = new SQSClient(region === undefined ? {} : { region });
+  // The URLs are this client's own answers: an endpoint that the terminal's environment names holds for their queues too.
+  const client = new SQSClient({ ...(region === undefined ? {} : { region }), useQueueUrlAsEndpoint: false });
   let urls: Promise<Config['queueUrls']> | undefined;
   const queueUrls = (): Promise<Config['queueUrls']> => (urls ??= askForUrls(client, stage));
   return cellOf(`${SERVICE}-${stage}`, { config, client, queueUrls, fleet: createTableFleet(config, table) });
@@ -145,6 +151,8 @@ function cellOf(name: string, { config, client, queueUrls, fleet }: Parts): Cell
     fleet,
     app,
     queueUrls,
+    depths: async () => countMessages(client, await queueUrls()),
+    region: () => client.config.region(),
     async close() {
       await app.close();
       fleet.close();

@@ -2,12 +2,13 @@ import pLimit from 'p-limit';
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { checkFleetLease } from '../fleet/lease.ts';
+import { checkFleetLease, holderOf } from '../fleet/lease.ts';
 import { readClusterIdentity } from '../kube/identity.ts';
 import type { KubeClient, SentObject } from '../kube/types.ts';
 import { apiName, resources, type ResourceRef } from '../model/api.ts';
 import { crdCondition } from '../model/crd.ts';
 import { isError, toKbindError } from '../model/errors.ts';
+import type { Cell } from './cell.ts';
 
 /** Whether a consumer cluster can be worked on. */
 export interface Check {
@@ -47,6 +48,9 @@ const REVIEW: ResourceRef = {
 const AT_ONCE = 4;
 const OWN_CRDS = [resources.connections, resources.clusterBindings, resources.bindings];
 const CRDS_FOLDER = join(import.meta.dirname, '..', '..', 'infra', 'crds');
+
+/** Whom the Lease of a cluster must name, or nobody, for this cell to work on it. */
+export const holderIn = ({ app }: Pick<Cell, 'app'>): string => holderOf(app.config.installation, app.config.stage);
 
 /** Asks a cluster whether it is all there: reachable, whose it is, what we may do, whether our CRDs are installed. */
 export async function preflight(client: KubeClient, holder: string, signal: AbortSignal): Promise<Preflight> {
@@ -130,8 +134,12 @@ async function installed(client: KubeClient, signal: AbortSignal): Promise<Check
   }
 }
 
-/** Installs the product's CRDs; those that are there are left as they are. */
-export async function installCrds(client: KubeClient, signal: AbortSignal): Promise<void> {
+/**
+ * Installs the product's CRDs; those that are there are left as they are.
+ * @throws KbindError class `held` where another installation works: nothing there is ours to write
+ */
+export async function installCrds(client: KubeClient, holder: string, signal: AbortSignal): Promise<void> {
+  await checkFleetLease(client, holder);
   for (const file of (await readdir(CRDS_FOLDER)).filter((name) => name.endsWith('.yaml'))) {
     const crd = parse(await readFile(join(CRDS_FOLDER, file), 'utf8')) as SentObject;
     await client.create(resources.crds, crd, { signal }).catch((error: unknown) => {

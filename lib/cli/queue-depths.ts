@@ -1,4 +1,4 @@
-import { GetQueueAttributesCommand, SQSClient } from '@aws-sdk/client-sqs';
+import { GetQueueAttributesCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import type { Config } from '../app/config.ts';
 import { KbindError } from '../model/errors.ts';
 
@@ -8,25 +8,16 @@ const ATTRIBUTES = [
   'ApproximateNumberOfMessagesDelayed',
 ] as const;
 
-/** How many messages are in each queue, received and delayed ones included; approximate, as queues count. */
-export async function countMessages(
-  { region, sqsEndpoint }: Pick<Config, 'region' | 'sqsEndpoint'>,
-  urls: Config['queueUrls'],
-): Promise<Record<string, number>> {
-  const credentials =
-    sqsEndpoint === undefined ? {} : { credentials: { accessKeyId: 'local', secretAccessKey: 'local' } };
-  const client = new SQSClient({
-    ...(region === undefined ? {} : { region }),
-    ...(sqsEndpoint === undefined ? {} : { endpoint: sqsEndpoint }),
-    ...credentials,
-  });
+/**
+ * How many messages are in each queue, received and delayed ones included; approximate, as queues count.
+ * @throws KbindError class `unavailable` where the queues do not answer
+ */
+export async function countMessages(client: SQSClient, urls: Config['queueUrls']): Promise<Record<string, number>> {
   try {
     const counts = Object.entries(urls).map(async ([name, url]) => [name, await count(client, url)] as const);
     return Object.fromEntries(await Promise.all(counts));
   } catch (error) {
     throw new KbindError('unavailable', `the queues do not answer: ${(error as Error).message}`, {}, error);
-  } finally {
-    client.destroy();
   }
 }
 

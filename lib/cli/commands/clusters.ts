@@ -1,15 +1,15 @@
 import { Option, type Command } from 'commander';
-import { holderOf } from '../../fleet/lease.ts';
 import { workMessage } from '../../queue/queues.ts';
 import { askClusters } from '../clusters-at-once.ts';
 import { withClient } from '../clients.ts';
 import { CliError } from '../exit-codes.ts';
-import type { FleetEntry, NewReach } from '../fleet/fleet.ts';
+import type { FleetEntry } from '../fleet/fleet.ts';
 import { age, table } from '../output.ts';
-import { installCrds, preflight, type Preflight } from '../preflight.ts';
+import { holderIn, preflight, type Preflight } from '../preflight.ts';
 import { answer, runIn, withExamples, type Host, type Session } from '../session.ts';
 import { confirm, note, withProgress } from '../terminal.ts';
 import { countOurs } from '../what-is-ours.ts';
+import { addAdd } from './clusters-add.ts';
 
 export function addClusters(program: Command, host: Host): void {
   const clusters = program.command('clusters').description('The consumer clusters of this fleet.');
@@ -30,38 +30,6 @@ export function addClusters(program: Command, host: Host): void {
       .action(runIn(host, check)),
     { args: 'clusters check', says: 'the whole fleet' },
     { args: 'clusters check shop --timeout 5', says: 'one cluster, for at most five seconds' },
-  );
-}
-
-interface AddOptions {
-  readonly kubeconfig?: string;
-  readonly secretArn?: string;
-  readonly eks?: string;
-  readonly eksRegion?: string;
-  readonly roleArn?: string;
-  readonly installCrds: boolean;
-}
-
-function addAdd(clusters: Command, host: Host): void {
-  const add = clusters
-    .command('add')
-    .description('Adds a cluster after a preflight, and prints how its forwarder is installed.')
-    .argument('<name>', 'what you call it')
-    .option('--kubeconfig <file>', 'a self-contained kubeconfig (a directory fleet)')
-    .option('--secret-arn <arn>', 'where its kubeconfig is in Secrets Manager (a deployed cell)')
-    .option('--eks <cluster>', 'its name in EKS (a deployed cell); needs --role-arn and --eks-region')
-    .option('--eks-region <region>', 'where the EKS cluster is')
-    .addOption(new Option('--role-arn <arn>', 'role that the cell takes to reach it'))
-    .option('--install-crds', "install the product's CRDs where they are missing", false)
-    .action(runIn<AddOptions>(host, add_));
-  withExamples(
-    add,
-    { args: 'clusters add blog --kubeconfig blog.yaml --install-crds', says: 'from a kubeconfig', exit: 'usage' },
-    {
-      args: 'clusters add blog --eks blog --eks-region eu-central-1 --role-arn arn:aws:iam::123456789012:role/kbind-access-blog',
-      says: 'from EKS',
-      exit: 'usage',
-    },
   );
 }
 
@@ -125,14 +93,12 @@ async function list({ cell }: Session) {
   return answer('clusters list', data, { text, names: entries.map(({ name }) => name) });
 }
 
-const holderIn = ({ cell }: Session): string => holderOf(cell.app.config.installation, cell.app.config.stage);
-
 async function check(session: Session, names: readonly string[]) {
   const entries = chosen(await session.cell.fleet.entries(), names);
   const asked = await askClusters(session, { what: 'checking', entries }, async ({ name }, signal) => {
     const startedAt = performance.now();
     const { target } = await session.cell.fleet.open(name, signal);
-    const found = await withClient(session, target, (client) => preflight(client, holderIn(session), signal));
+    const found = await withClient(session, target, (client) => preflight(client, holderIn(session.cell), signal));
     return { ...found, tookMs: Math.round(performance.now() - startedAt) };
   });
   const clusters = asked.map((one) => {
@@ -165,47 +131,6 @@ export function chosen(entries: readonly FleetEntry[], names: readonly string[])
       throw new CliError('notFound', `no cluster ${name} in the fleet; see: kbind-fleet clusters list`);
     return entry;
   });
-}
-
-function reachOf({ kubeconfig, secretArn, eks, eksRegion, roleArn }: AddOptions): NewReach {
-  const given = [kubeconfig, secretArn, eks].filter((one) => one !== undefined);
-  if (given.length !== 1) throw new CliError('usage', 'say one of --kubeconfig, --secret-arn and --eks');
-  if (kubeconfig !== undefined) return { kubeconfig };
-  if (secretArn !== undefined) return { type: 'secret', arn: secretArn };
-  if (eks === undefined || eksRegion === undefined || roleArn === undefined) {
-    throw new CliError('usage', '--eks needs --eks-region and --role-arn');
-  }
-  return { type: 'eks', cluster: eks, region: eksRegion, roleArn };
-}
-
-async function add_(session: Session, [name = '']: readonly string[], options: AddOptions) {
-  const { fleet } = session.cell;
-  const { terminal, limit } = session;
-  const reach = reachOf(options);
-  const target = await fleet.target(reach);
-  const found = await withProgress(terminal, 'checking', () =>
-    withClient(session, target, async (client) => {
-      if (options.installCrds) await installCrds(client, limit());
-      return preflight(client, holderIn(session), limit());
-    }),
-  );
-  const failures = found.checks.filter(({ ok }) => !ok).map(({ check, detail = '' }) => `${check}: ${detail}`);
-  if (found.uid === undefined || failures.length > 0) {
-    const remedy = failures.some((text) => text.startsWith('crds')) ? ' (--install-crds installs them)' : '';
-    throw new CliError('refused', `not added: ${failures.join('; ')}${remedy}`);
-  }
-  await fleet.add({ name, uid: found.uid, reach });
-  const line = await forwarderLine(session, found.uid);
-  const data = { cluster: name, uid: found.uid, action: 'added', note: line };
-  return answer('clusters add', data, { text: `Added ${name} (${found.uid}).\n${line}`, names: [name] });
-}
-
-async function forwarderLine({ cell }: Session, uid: string): Promise<string> {
-  if ('dir' in cell.app.config.fleet) return 'Its forwarder runs with the next start of the local cell: npm start';
-  const { control, instances, work } = await cell.queueUrls();
-  const values = { CLUSTER_UID: uid, CONTROL_QUEUE_URL: control, INSTANCES_QUEUE_URL: instances, WORK_QUEUE_URL: work };
-  const env = Object.entries(values).map(([key, value]) => `${key}=${value}`);
-  return `Install its forwarder: kubectl apply -f infra/forwarder/rbac.yaml && kubectl -n kbind set env deployment/kbind-forwarder ${env.join(' ')}`;
 }
 
 async function remove_(

@@ -7,7 +7,6 @@ import { instanceResource } from '../../model/crd.ts';
 import { bindingIsReady, connectionIsReady } from '../../model/may-act.ts';
 import type { AnyBinding } from '../../model/kinds.ts';
 import { toKbindError } from '../../model/errors.ts';
-import { countMessages } from '../queue-depths.ts';
 import type { World } from '../../reconcile/world.ts';
 import { askClusters, type Asked } from '../clusters-at-once.ts';
 import { age, print, table } from '../output.ts';
@@ -82,7 +81,7 @@ async function look(session: Session, names: readonly string[], deep: boolean) {
 
 async function depths({ cell, terminal }: Session): Promise<Record<string, number> | undefined> {
   try {
-    return await countMessages(cell.app.config, await cell.queueUrls());
+    return await cell.depths();
   } catch (error) {
     note(terminal, `Queues: ${toKbindError(error).message}`);
     return undefined;

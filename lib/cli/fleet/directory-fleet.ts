@@ -10,7 +10,7 @@ import type { ConnectionTarget } from '../../kube/target.ts';
 import { systemClock } from '../../model/clock.ts';
 import { KbindError } from '../../model/errors.ts';
 import { CliError } from '../exit-codes.ts';
-import type { Fleet, FleetEntry, NewReach } from './fleet.ts';
+import type { Fleet, FleetEntry, NewCluster, NewReach } from './fleet.ts';
 
 /** How long a cluster may take to say who it is when a UID is looked for, ms. */
 const ASK_MS = 5_000;
@@ -57,8 +57,11 @@ export class DirectoryFleet implements Fleet {
     return parseForeignKubeconfig(await readKubeconfig(reach.kubeconfig), { allowLoopback: this.#allowLoopback });
   }
 
-  async add({ name, reach }: { readonly name: string; readonly reach: NewReach }): Promise<void> {
+  async add({ name, reach, labels, ingestKeyArn }: NewCluster): Promise<void> {
     if (!('kubeconfig' in reach)) throw onlyDeployed();
+    if (labels !== undefined || ingestKeyArn !== undefined) {
+      throw new CliError('usage', 'a directory fleet keeps no --label and no --ingest-key-arn: a deployed cell does');
+    }
     if (!NAME.test(name)) throw new CliError('usage', `${name} is no name: lower-case letters, digits, -`);
     const text = await readKubeconfig(reach.kubeconfig);
     const path = join(this.place, `${name}.kubeconfig`);

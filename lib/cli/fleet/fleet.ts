@@ -16,6 +16,17 @@ export interface FleetEntry {
 /** How to reach a cluster that is added. */
 export type NewReach = { readonly kubeconfig: string } | Reach;
 
+/** What is written down of a cluster that is added. */
+export interface NewCluster {
+  readonly name: string;
+  /** What the cluster itself said. */
+  readonly uid: string;
+  readonly reach: NewReach;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+  /** Whereabouts of its webhook forwarder's key in Secrets Manager. */
+  readonly ingestKeyArn?: string | undefined;
+}
+
 /** The fleet as an operator sees and changes it. Two adapters: a directory of kubeconfigs, and the table of a deployed cell. */
 export interface Fleet {
   /** Where it is, for messages. */
@@ -31,7 +42,7 @@ export interface Fleet {
   readonly registry: FleetRegistry;
   /** Where a cluster would be found that is reached like this; for the preflight. */
   target(reach: NewReach): Promise<FleetCluster['target']>;
-  add(cluster: { readonly name: string; readonly uid: string; readonly reach: NewReach }): Promise<void>;
+  add(cluster: NewCluster): Promise<void>;
   pause(name: string): Promise<void>;
   /** Answers with since when a sweep is owed that somebody must ask for; undefined where the cell sees to it, or was not paused. */
   resume(name: string): Promise<{ readonly uid: string; readonly owedSince: number } | undefined>;

@@ -42,9 +42,9 @@ export function createTableFleet(config: Config, tableName: string): Fleet {
       if ('kubeconfig' in reach) throw onlyWhereabouts();
       return resolver.resolve(reach);
     },
-    async add({ name, uid, reach }) {
+    async add({ reach, ...cluster }) {
       if ('kubeconfig' in reach) throw onlyWhereabouts();
-      await admin.add({ name, uid, reach, cell: config.stage });
+      await admin.add({ ...cluster, reach, cell: config.stage });
     },
     pause: (name) => admin.pause(name),
     resume: (name) => admin.resume(name),

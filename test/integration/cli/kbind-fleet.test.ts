@@ -35,7 +35,7 @@ beforeAll(async () => {
 
 afterAll(() => fleet.stop());
 
-const cli = (...args: string[]): Promise<Ran> => kbindFleet(['--fleet', fleet.dir, ...args], fleet.folder);
+const cli = (...args: string[]): Promise<Ran> => kbindFleet(['--fleet', fleet.dir, ...args], { cwd: fleet.folder });
 const words = (ran: Ran): string => steady(ran.out, { [fleet.dir]: 'FLEET', [fleet.folder]: 'FOLDER', [uid]: 'SHOP' });
 
 /** Runs with -o json, and holds the answer to the published schema. */

@@ -19,10 +19,18 @@ export interface Ran {
   readonly err: string;
 }
 
+/** Where and with what the binary is run. */
+export interface RunOptions {
+  readonly cwd?: string;
+  /** Added to the environment. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /** Runs the built binary as a process without a terminal. */
-export function kbindFleet(args: readonly string[], cwd = root): Promise<Ran> {
+export function kbindFleet(args: readonly string[], { cwd = root, env = {} }: RunOptions = {}): Promise<Ran> {
+  const options = { cwd, env: { ...process.env, ...env }, timeout: 60_000 };
   return new Promise((resolve) => {
-    execFile(process.execPath, [BINARY, ...args], { cwd, timeout: 60_000 }, (error, out, err) => {
+    execFile(process.execPath, [BINARY, ...args], options, (error, out, err) => {
       const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
       resolve({ code, out, err });
     });
