@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isRawNumber } from './raw-json.ts';
+import { isMap, isRawNumber, type JsonMap } from './raw-json.ts';
 
 /** Hex digits that hashes of canonical JSON keep (spec §1). */
 const HASH_DIGITS = 16;
@@ -35,11 +35,6 @@ const numberText = (value: unknown): string | undefined => {
     return Number.isSafeInteger(value) ? String(value + 0) : canonicalNumber(String(value));
   return isRawNumber(value) ? canonicalNumber(value.rawJSON) : undefined;
 };
-
-type JsonMap = Readonly<Record<string, unknown>>;
-
-const isMap = (value: unknown): value is JsonMap =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value);
 
 const presentKeys = (map: JsonMap): string[] => Object.keys(map).filter((key) => map[key] !== undefined);
 

@@ -1,5 +1,6 @@
 import { isError, KbindError } from '../model/errors.ts';
 import type { ResourceRef } from '../model/api.ts';
+import { isMap, type JsonMap } from './raw-json.ts';
 import type { KubeReads, ReadOptions } from './types.ts';
 
 /** One group as `/apis` shows it. */
@@ -36,9 +37,6 @@ export interface Discovered {
 
 type Client = Pick<KubeReads, 'getPath'>;
 
-type JsonMap = Readonly<Record<string, unknown>>;
-const isMap = (value: unknown): value is JsonMap =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 const textsOf = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];

@@ -1,7 +1,7 @@
 import { isRawNumber, parseKeepingNumbers } from './raw-json.ts';
 
 export { canonicalJson, hashJson, jsonContains, jsonEqual } from './canonical.ts';
-export { isRawNumber } from './raw-json.ts';
+export { isMap, isRawNumber, type JsonMap } from './raw-json.ts';
 
 /**
  * Finds whatever could be a number whose text a double does not keep: 16 digits, a fraction, an exponent, minus zero.

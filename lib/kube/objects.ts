@@ -1,11 +1,9 @@
 import type { KubeObject, MetaObject, ObjectKey, ObjectMeta, ResourceRef } from '../model/api.ts';
 import type { KbindError } from '../model/errors.ts';
+import { isMap } from './raw-json.ts';
 import { apiVersionOf } from './paths.ts';
 import { requestError, type Asked } from './status.ts';
 import type { ListPage } from './types.ts';
-
-const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** What says 200 and is not what was asked for is no answer: a proxy's page, another server. */
 const noAnswer = (asked: Asked, problem: string): KbindError => requestError('unavailable', asked, problem);

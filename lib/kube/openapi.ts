@@ -1,4 +1,5 @@
 import { isError, KbindError } from '../model/errors.ts';
+import { isMap } from './raw-json.ts';
 import type { KubeReads, ReadOptions } from './types.ts';
 
 /**
@@ -50,9 +51,6 @@ export function openApiDocuments(client: Client, options: ReadOptions = {}): Ope
     },
   };
 }
-
-const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Address of each group version's document; undefined where the server has no version 3. */
 async function readIndex(client: Client, options: ReadOptions): Promise<Index | undefined> {

@@ -1,5 +1,8 @@
 import type { RawNumber } from '../model/api.ts';
 
+/** An object of JSON. */
+export type JsonMap = Readonly<Record<string, unknown>>;
+
 /** What Node 24 adds to JSON and TypeScript's libraries do not declare yet. */
 interface RawJson {
   rawJSON(text: string): RawNumber;
@@ -16,6 +19,10 @@ export const rawNumber = (text: string): RawNumber => json.rawJSON(text);
 
 /** True for what {@link rawNumber} made. A copy by spread or structuredClone is no longer one. */
 export const isRawNumber = (value: unknown): value is RawNumber => json.isRawJSON(value);
+
+/** True for an object: neither list nor null, and no number that is kept as one. */
+export const isMap = (value: unknown): value is JsonMap =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value);
 
 const keepText = (_key: string, value: unknown, { source }: { readonly source?: string }): unknown =>
   typeof value === 'number' && source !== undefined && String(value) !== source ? json.rawJSON(source) : value;

@@ -1,5 +1,6 @@
 import type { ObjectKey, ResourceRef } from '../model/api.ts';
 import { describeTarget, KbindError, type ErrorClass, type ErrorDetails } from '../model/errors.ts';
+import { isMap } from './raw-json.ts';
 
 /** Characters of a server's own words that reach an error, and with it a condition, an Event or a log. */
 const MAX_MESSAGE = 512;
@@ -61,8 +62,6 @@ export function cleanText(text: string, max: number = MAX_MESSAGE): string {
   return clean.length <= max ? clean : `${clean.slice(0, max - 1)}…`;
 }
 
-const isMap = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 function parseCauses(value: unknown): Cause[] {

@@ -1,7 +1,7 @@
-import { hashJson } from '../kube/json.ts';
+import { isMap, hashJson } from '../kube/json.ts';
 import type { Json } from '../model/api.ts';
 import type { ConsumerSchema } from './from-crd.ts';
-import { schemaOfKind, isRecord, type OpenApiDocument, type OpenApiSchema } from './openapi-document.ts';
+import { schemaOfKind, type OpenApiDocument, type OpenApiSchema } from './openapi-document.ts';
 import { PRESERVE } from './structural-members.ts';
 import { MAX_SCHEMAS, toStructural, withoutTypeMeta, type StructuralOptions } from './structural.ts';
 
@@ -142,8 +142,8 @@ function rootSchema(
   const { schema } = toStructural({ ...withoutTypeMeta(found), type: 'object' }, version.document, options);
   // Behind a reference the three are still there, and junctors may speak of them.
   const root = withoutTypeMeta(schema);
-  const fields = isRecord(root['properties']) ? root['properties'] : {};
-  const kept = isRecord(found['properties']) ? [...ROOT_MEMBERS, ...ROOT_JUNCTORS] : ROOT_MEMBERS;
+  const fields = isMap(root['properties']) ? root['properties'] : {};
+  const kept = isMap(found['properties']) ? [...ROOT_MEMBERS, ...ROOT_JUNCTORS] : ROOT_MEMBERS;
   const members = Object.fromEntries(
     kept.filter((member) => root[member] !== undefined).map((member) => [member, root[member]]),
   );

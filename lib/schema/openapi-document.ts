@@ -1,3 +1,5 @@
+import { isMap } from '../kube/json.ts';
+
 /**
  * Reads an OpenAPI document of an API server, of either version, as a source of schemas by group/version/kind.
  * Pure: fetching and size limits are lib/kube's.
@@ -18,31 +20,28 @@ export interface OpenApiDocument {
   readonly byRef: ReadonlyMap<string, OpenApiSchema>;
 }
 
-export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 const SECTIONS = [
   {
     prefix: '#/components/schemas/',
-    of: (root: OpenApiSchema) => (isRecord(root['components']) ? root['components']['schemas'] : undefined),
+    of: (root: OpenApiSchema) => (isMap(root['components']) ? root['components']['schemas'] : undefined),
   },
   { prefix: '#/definitions/', of: (root: OpenApiSchema) => root['definitions'] },
 ] as const;
 
 /** Indexes a parsed document. Answers undefined for what is no OpenAPI document. */
 export function readOpenApiDocument(root: unknown): OpenApiDocument | undefined {
-  if (!isRecord(root)) return undefined;
+  if (!isMap(root)) return undefined;
   const byRef = new Map<string, OpenApiSchema>();
   for (const { prefix, of } of SECTIONS) {
     const section = of(root);
-    if (!isRecord(section)) continue;
-    for (const [name, schema] of Object.entries(section)) if (isRecord(schema)) byRef.set(prefix + name, schema);
+    if (!isMap(section)) continue;
+    for (const [name, schema] of Object.entries(section)) if (isMap(schema)) byRef.set(prefix + name, schema);
   }
   return byRef.size === 0 && !('paths' in root) ? undefined : { byRef };
 }
 
 const matches = (candidate: unknown, wanted: GroupVersionKind): boolean =>
-  isRecord(candidate) &&
+  isMap(candidate) &&
   candidate['group'] === wanted.group &&
   candidate['version'] === wanted.version &&
   candidate['kind'] === wanted.kind;

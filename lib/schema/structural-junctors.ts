@@ -1,4 +1,5 @@
-import { isRecord, type OpenApiSchema } from './openapi-document.ts';
+import { isMap } from '../kube/json.ts';
+import type { OpenApiSchema } from './openapi-document.ts';
 import { pickPlain, valueMembers } from './structural-members.ts';
 
 /** Deeper nesting of allOf, anyOf, oneOf and not than anybody writes. */
@@ -34,7 +35,7 @@ function junctorOf(schema: OpenApiSchema, junctor: string, within: Within): unkn
 
 /** A part of a junctor, or undefined where anything of it cannot be kept. */
 function validation(part: unknown, { main, depth }: Within): OpenApiSchema | undefined {
-  if (!isRecord(part) || depth > MAX_DEPTH) return undefined;
+  if (!isMap(part) || depth > MAX_DEPTH) return undefined;
   const members = Object.keys(part);
   const inner = { main, depth: depth + 1 };
   const kept: OpenApiSchema = {
@@ -43,7 +44,7 @@ function validation(part: unknown, { main, depth }: Within): OpenApiSchema | und
     ...present('properties', fieldsOf(part['properties'], inner)),
     ...present(
       'items',
-      isRecord(main['items']) ? validation(part['items'], { ...inner, main: main['items'] }) : undefined,
+      isMap(main['items']) ? validation(part['items'], { ...inner, main: main['items'] }) : undefined,
     ),
     ...Object.fromEntries(
       [...LISTS, 'not'].flatMap((junctor) => Object.entries(present(junctor, junctorOf(part, junctor, inner)))),
@@ -59,10 +60,10 @@ const namesOf = (value: unknown): readonly string[] | undefined =>
 
 function fieldsOf(value: unknown, { main, depth }: Within): OpenApiSchema | undefined {
   const known = main['properties'];
-  if (!isRecord(value) || !isRecord(known)) return undefined;
+  if (!isMap(value) || !isMap(known)) return undefined;
   const fields = Object.entries(value).map(([name, part]) => {
     const field = Object.hasOwn(known, name) ? known[name] : undefined;
-    return [name, isRecord(field) ? validation(part, { main: field, depth }) : undefined] as const;
+    return [name, isMap(field) ? validation(part, { main: field, depth }) : undefined] as const;
   });
   return fields.some(([, field]) => field === undefined) ? undefined : Object.fromEntries(fields);
 }

@@ -1,5 +1,5 @@
-import { isRawNumber, jsonEqual } from '../kube/json.ts';
-import { isRecord, type OpenApiSchema } from './openapi-document.ts';
+import { isMap, isRawNumber, jsonEqual } from '../kube/json.ts';
+import type { OpenApiSchema } from './openapi-document.ts';
 
 /**
  * The plain members of a schema: which of them a CustomResourceDefinition takes as they stand, and whether a default fits
@@ -115,7 +115,7 @@ export function fits(value: unknown, schema: OpenApiSchema): boolean {
     case 'array':
       return Array.isArray(value) && listFits(value, schema);
     case 'object':
-      return isRecord(value) && !isRawNumber(value) && objectFits(value, schema);
+      return isMap(value) && objectFits(value, schema);
     default:
       return false;
   }
@@ -128,12 +128,12 @@ function holds(value: unknown, schema: OpenApiSchema): boolean {
   if (typeof value === 'string' && !stringHolds(value, schema)) return false;
   if (isNumber(value) && !inRange(value, schema)) return false;
   if (Array.isArray(value) && !within(value.length, schema['minItems'], schema['maxItems'])) return false;
-  if (isRecord(value) && !isRawNumber(value) && !fieldsHold(value, schema)) return false;
+  if (isMap(value) && !fieldsHold(value, schema)) return false;
   return junctorsHold(value, schema);
 }
 
 const partsOf = (schema: OpenApiSchema, junctor: string): readonly OpenApiSchema[] =>
-  Array.isArray(schema[junctor]) ? (schema[junctor] as readonly unknown[]).filter(isRecord) : [];
+  Array.isArray(schema[junctor]) ? (schema[junctor] as readonly unknown[]).filter(isMap) : [];
 
 function junctorsHold(value: unknown, schema: OpenApiSchema): boolean {
   const passing = (junctor: string): number => partsOf(schema, junctor).filter((part) => partHolds(value, part)).length;
@@ -142,7 +142,7 @@ function junctorsHold(value: unknown, schema: OpenApiSchema): boolean {
     passing('allOf') === partsOf(schema, 'allOf').length &&
     (schema['anyOf'] === undefined || passing('anyOf') > 0) &&
     (schema['oneOf'] === undefined || passing('oneOf') === 1) &&
-    !(isRecord(not) && partHolds(value, not))
+    !(isMap(not) && partHolds(value, not))
   );
 }
 
@@ -150,10 +150,10 @@ function junctorsHold(value: unknown, schema: OpenApiSchema): boolean {
 function partHolds(value: unknown, part: OpenApiSchema): boolean {
   if (!holds(value, part)) return false;
   const { items, properties } = part;
-  if (Array.isArray(value)) return !isRecord(items) || value.every((item) => partHolds(item, items));
-  if (!isRecord(value) || !isRecord(properties)) return true;
+  if (Array.isArray(value)) return !isMap(items) || value.every((item) => partHolds(item, items));
+  if (!isMap(value) || !isMap(properties)) return true;
   return Object.entries(properties).every(
-    ([name, field]) => !Object.hasOwn(value, name) || !isRecord(field) || partHolds(value[name], field),
+    ([name, field]) => !Object.hasOwn(value, name) || !isMap(field) || partHolds(value[name], field),
   );
 }
 
@@ -184,17 +184,17 @@ function listFits(value: readonly unknown[], schema: OpenApiSchema): boolean {
   const unique = kind === 'set' || kind === 'map';
   // Whether several are different takes keys and defaults to tell.
   if (unique && value.length > 1 && !areDifferent(value)) return false;
-  return isRecord(items) && value.every((item) => fits(item, items));
+  return isMap(items) && value.every((item) => fits(item, items));
 }
 
 const areDifferent = (value: readonly unknown[]): boolean =>
   value.every((item) => typeof item === 'string') && new Set(value).size === value.length;
 
 function objectFits(value: OpenApiSchema, schema: OpenApiSchema): boolean {
-  const fields = isRecord(schema['properties']) ? schema['properties'] : {};
+  const fields = isMap(schema['properties']) ? schema['properties'] : {};
   return Object.keys(value).every((name) => {
     const field = Object.hasOwn(fields, name) ? fields[name] : schema['additionalProperties'];
-    if (!isRecord(field)) return schema[PRESERVE] === true;
+    if (!isMap(field)) return schema[PRESERVE] === true;
     return field[PRESERVE] === true && field['type'] === undefined ? true : fits(value[name], field);
   });
 }

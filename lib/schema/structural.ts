@@ -1,4 +1,5 @@
-import { isRecord, type OpenApiDocument, type OpenApiSchema } from './openapi-document.ts';
+import { isMap } from '../kube/json.ts';
+import type { OpenApiDocument, OpenApiSchema } from './openapi-document.ts';
 import { junctors } from './structural-junctors.ts';
 import { asInteger, EMBEDDED, fits, INT_OR_STRING, pickPlain, plainMembers, PRESERVE } from './structural-members.ts';
 
@@ -48,7 +49,7 @@ export function toStructural(schema: unknown, document: OpenApiDocument, options
 
 function normalize(schema: unknown, context: Context): Structural {
   context.budget.left -= 1;
-  if (!isRecord(schema) || context.depth > MAX_DEPTH || context.budget.left < 0) {
+  if (!isMap(schema) || context.depth > MAX_DEPTH || context.budget.left < 0) {
     return { schema: anything, opened: true };
   }
   const reference = referenceOf(schema);
@@ -70,7 +71,7 @@ function normalize(schema: unknown, context: Context): Structural {
     case 'boolean':
       return finish({ type, ...plain(own, context) }, own, { context, opened: false });
     default:
-      return isRecord(schema['properties']) ? objectSchema(own, context) : untyped(own, context);
+      return isMap(schema['properties']) ? objectSchema(own, context) : untyped(own, context);
   }
 }
 
@@ -93,7 +94,7 @@ function referenceOf(schema: OpenApiSchema): string | undefined {
   const all = schema['allOf'];
   if (!Array.isArray(all) || all.length !== 1 || schema['type'] !== undefined) return undefined;
   const [only] = all as unknown[];
-  return isRecord(only) && typeof only['$ref'] === 'string' ? only['$ref'] : undefined;
+  return isMap(only) && typeof only['$ref'] === 'string' ? only['$ref'] : undefined;
 }
 
 /** A default beside a reference is left out: documents of Go types give every struct one. */
@@ -110,7 +111,7 @@ const typesOf = (alternatives: unknown): string =>
   Array.isArray(alternatives)
     ? alternatives
         .map((alternative: unknown) =>
-          isRecord(alternative) && typeof alternative['type'] === 'string' ? alternative['type'] : '',
+          isMap(alternative) && typeof alternative['type'] === 'string' ? alternative['type'] : '',
         )
         .sort()
         .join()
@@ -147,17 +148,17 @@ function objectSchema(schema: OpenApiSchema, context: Context): Structural {
   return finish(structural, own, { context, opened: fields.opened || (values?.opened ?? false) });
 }
 
-const isAdditional = (value: unknown): boolean => value === true || isRecord(value);
+const isAdditional = (value: unknown): boolean => value === true || isMap(value);
 
 /** What every object has is the API server's: a schema may say nothing of it. */
 export function withoutTypeMeta(schema: OpenApiSchema): OpenApiSchema {
-  if (!isRecord(schema['properties'])) return schema;
+  if (!isMap(schema['properties'])) return schema;
   const { apiVersion: _apiVersion, kind: _kind, metadata: _metadata, ...fields } = schema['properties'];
   return { ...schema, properties: fields };
 }
 
 function properties(schema: OpenApiSchema, context: Context): Structural {
-  if (!isRecord(schema['properties'])) return { schema: {}, opened: false };
+  if (!isMap(schema['properties'])) return { schema: {}, opened: false };
   const normalized = Object.entries(schema['properties']).map(
     ([name, property]) => [name, normalize(property, context)] as const,
   );
@@ -174,7 +175,7 @@ function requiredOf({ required }: OpenApiSchema, fields: OpenApiSchema | undefin
 }
 
 function mapValues(schema: OpenApiSchema, context: Context): Structural | undefined {
-  return isRecord(schema['additionalProperties']) ? normalize(schema['additionalProperties'], context) : undefined;
+  return isMap(schema['additionalProperties']) ? normalize(schema['additionalProperties'], context) : undefined;
 }
 
 function arraySchema(schema: OpenApiSchema, context: Context): Structural {
@@ -204,10 +205,10 @@ function listType(schema: OpenApiSchema, items: OpenApiSchema): OpenApiSchema {
 }
 
 function isMapKey(key: unknown, items: OpenApiSchema): boolean {
-  const fields = isRecord(items['properties']) ? items['properties'] : {};
+  const fields = isMap(items['properties']) ? items['properties'] : {};
   if (typeof key !== 'string' || !Object.hasOwn(fields, key)) return false;
   const field = fields[key];
-  if (!isRecord(field) || !SCALARS.has(field['type']) || field['nullable'] === true) return false;
+  if (!isMap(field) || !SCALARS.has(field['type']) || field['nullable'] === true) return false;
   return (Array.isArray(items['required']) && items['required'].includes(key)) || field['default'] !== undefined;
 }
 
@@ -241,7 +242,7 @@ function rules(schema: OpenApiSchema, wanted: boolean): OpenApiSchema {
   const present: unknown = schema['x-kubernetes-validations'];
   if (!wanted || !Array.isArray(present)) return {};
   const kept = present.flatMap((rule: unknown) =>
-    isRecord(rule) && typeof rule['rule'] === 'string' ? [ruleOf(rule)] : [],
+    isMap(rule) && typeof rule['rule'] === 'string' ? [ruleOf(rule)] : [],
   );
   return kept.length === 0 ? {} : { 'x-kubernetes-validations': kept };
 }

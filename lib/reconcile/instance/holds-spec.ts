@@ -1,4 +1,4 @@
-import { jsonEqual } from '../../kube/json.ts';
+import { isMap, jsonEqual, type JsonMap } from '../../kube/json.ts';
 import type { KubeObject } from '../../model/api.ts';
 import { FIELD_MANAGER } from '../../model/markers.ts';
 
@@ -17,13 +17,10 @@ export function holdsSpecLoosely(copy: KubeObject, source: KubeObject): boolean 
   return source.spec === undefined || holds(copy.spec ?? null, source.spec, OWNED);
 }
 
-type Fields = Readonly<Record<string, unknown>> | undefined;
+type Fields = JsonMap | undefined;
 
 /** A leaf of `fieldsV1`: that value is ours whole. */
 const OWNED: Fields = {};
-
-const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !('rawJSON' in value);
 
 /** What our field manager owns of a copy, as `fieldsV1` writes it; undefined when it owns nothing. */
 function ownedFields({ metadata }: KubeObject): Fields {

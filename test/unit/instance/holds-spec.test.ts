@@ -27,6 +27,12 @@ const DEFAULTED = { ports: [{ name: 'http', protocol: 'TCP' }] };
 describe('holdsSpec', () => {
   test.each<[string, KubeObject, Json, boolean]>([
     ['what the provider added beside it is its own', copy({ size: 's', tier: 'basic' }), { size: 's' }, true],
+    [
+      'a map with a member that is called as raw numbers are kept',
+      copy({ rawJSON: '1', tier: 'b' }),
+      { rawJSON: '1' },
+      true,
+    ],
     ['a changed value', copy({ size: 'x' }), { size: 's' }, false],
     ['a missing field', copy({}), { size: 's' }, false],
     ['a default inside a list item, the list still ours', copy(DEFAULTED, { 'f:ports': {} }), PORTS, true],
