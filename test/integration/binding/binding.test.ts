@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { resources, type KubeObject } from '../../../lib/model/api.ts';
 import { watchPlanOf } from '../../../lib/model/watch-plan.ts';
 import { clusterKinds } from '../../support/apiserver/kinds.ts';
-import { API, Fixture, until, version, widgets, widgetsCrd } from './fixture.ts';
+import { API, Fixture, version, widgets, widgetsCrd } from './fixture.ts';
+import { until } from '../../support/apiserver/hands.ts';
 
 /** Bindings, schemas and unbinding against API servers; each test leaves nothing behind for the next. */
 describe.each(clusterKinds())('bindings on two clusters: $name', (kind) => {

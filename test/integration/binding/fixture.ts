@@ -1,9 +1,3 @@
-import { readFile, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
-import { parse } from 'yaml';
-import { createKubeClient, type OpenKubeClient } from '../../../lib/kube/client.ts';
-import { readClusterIdentity } from '../../../lib/kube/identity.ts';
-import { parseForeignKubeconfig } from '../../../lib/kube/kubeconfig.ts';
 import type { KubeClient, SentObject } from '../../../lib/kube/types.ts';
 import { keyOf, resources, type KubeObject, type ObjectKey, type ResourceRef } from '../../../lib/model/api.ts';
 import { systemClock } from '../../../lib/model/clock.ts';
@@ -19,12 +13,17 @@ import { createReadsCache } from '../../../lib/reconcile/reads.ts';
 import { createOwnSide } from '../../../lib/reconcile/side.ts';
 import { reconcileSyncer } from '../../../lib/reconcile/syncer/reconcile.ts';
 import { identityMapper, type World } from '../../../lib/reconcile/world.ts';
-import type { ClusterKind, TestCluster } from '../../support/apiserver/kinds.ts';
+import {
+  installOwnCrds,
+  startCluster,
+  stopCluster,
+  until,
+  type ClusterWithHands,
+} from '../../support/apiserver/hands.ts';
+import type { ClusterKind } from '../../support/apiserver/kinds.ts';
 
 /** Two API servers, a Connection that is declared Ready by hand, and the controllers, called one by one. */
 
-const crdsFolder = join(import.meta.dirname, '../../../infra/crds');
-const PATIENCE_MS = 30_000;
 /** How late it is for a deletion whose 8 s are not to be waited for. */
 const GRACE_MS = 9_000;
 
@@ -63,38 +62,9 @@ export const widgetsCrd = (spec: object = {}, metadata: object = {}): SentObject
   },
 });
 
-/** Looks until something truthy comes; a failing look counts as not yet. */
-export async function until<T>(what: string, look: () => Promise<T | undefined | false>): Promise<T> {
-  const deadline = Date.now() + PATIENCE_MS;
-  for (;;) {
-    let failure: unknown;
-    const seen = await look().catch((error: unknown) => {
-      failure = error;
-      return undefined;
-    });
-    if (seen !== undefined && seen !== false) return seen;
-    if (Date.now() > deadline) throw new Error(`gave up waiting until ${what}`, { cause: failure });
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-}
-
-interface Cluster {
-  readonly server: TestCluster;
-  readonly hands: OpenKubeClient;
-  readonly uid: string;
-}
-
-async function startCluster(kind: ClusterKind, which: 'consumer' | 'provider'): Promise<Cluster> {
-  const server = await kind.start(which);
-  const target = parseForeignKubeconfig(server.kubeconfig, { allowLoopback: true });
-  const hands = createKubeClient(target, { clock: systemClock, egress: { allowLoopback: true }, side: which });
-  await until(`${which} has kube-system`, () => hands.find(resources.namespaces, { name: 'kube-system' }));
-  return { server, hands, uid: await readClusterIdentity(hands) };
-}
-
 export class Fixture {
-  readonly consumer: Cluster;
-  readonly provider: Cluster;
+  readonly consumer: ClusterWithHands;
+  readonly provider: ClusterWithHands;
   readonly told: ReconcileRequest[] = [];
   readonly sweeps: SweepRequest[] = [];
   readonly events: { reason: string; message: string }[] = [];
@@ -104,7 +74,7 @@ export class Fixture {
   /** How much later than it is the clocks of the controllers and of the consumer's API server show, ms. */
   #aheadMs = 0;
 
-  private constructor(consumer: Cluster, provider: Cluster) {
+  private constructor(consumer: ClusterWithHands, provider: ClusterWithHands) {
     this.consumer = consumer;
     this.provider = provider;
     this.#counted = interceptClient(consumer.hands, (call, send) => {
@@ -114,15 +84,12 @@ export class Fixture {
   }
 
   static async start(kind: ClusterKind): Promise<Fixture> {
-    const [consumer, provider] = await Promise.all([startCluster(kind, 'consumer'), startCluster(kind, 'provider')]);
+    const [consumer, provider] = await Promise.all([
+      startCluster(kind, 'consumer', 'consumer'),
+      startCluster(kind, 'provider', 'provider'),
+    ]);
     const fixture = new Fixture(consumer, provider);
-    for (const file of await readdir(crdsFolder)) {
-      const manifest = parse(await readFile(join(crdsFolder, file), 'utf8')) as SentObject;
-      await consumer.hands.create(resources.crds, manifest);
-    }
-    for (const ref of [resources.connections, resources.bindings, resources.clusterBindings]) {
-      await until(`${ref.resource} are served`, () => consumer.hands.list(ref));
-    }
+    await installOwnCrds(consumer.hands);
     await fixture.namespace('team-a');
     return fixture;
   }
@@ -326,9 +293,6 @@ export class Fixture {
   }
 
   async stop(): Promise<void> {
-    for (const { hands, server } of [this.consumer, this.provider]) {
-      await hands.close();
-      await server.stop();
-    }
+    for (const cluster of [this.consumer, this.provider]) await stopCluster(cluster);
   }
 }

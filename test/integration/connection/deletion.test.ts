@@ -1,13 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { resources, type ResourceRef } from '../../../lib/model/api.ts';
 import { clusterKinds } from '../../support/apiserver/kinds.ts';
-import { Consumer, crdManifest, Konnector, startCluster, stopCluster, until, type Cluster } from './fixture.ts';
+import { Consumer, crdManifest, Konnector } from './fixture.ts';
+import { startCluster, stopCluster, until, type ClusterWithHands } from '../../support/apiserver/hands.ts';
 
 /** How a Connection goes: S13, S14, limits L29 and C16, and what waits for what. */
 
 describe.each(clusterKinds())('$name', (kind) => {
   let consumer: Consumer;
-  let provider: Cluster;
+  let provider: ClusterWithHands;
   let konnector: Konnector;
 
   const widgets: ResourceRef = {

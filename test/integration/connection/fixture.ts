@@ -1,9 +1,5 @@
-import { readFile, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
-import { parse } from 'yaml';
 import { createKubeClient, type OpenKubeClient } from '../../../lib/kube/client.ts';
 import { createEvents } from '../../../lib/kube/events.ts';
-import { readClusterIdentity } from '../../../lib/kube/identity.ts';
 import { parseForeignKubeconfig } from '../../../lib/kube/kubeconfig.ts';
 import type { ConnectionTarget } from '../../../lib/kube/target.ts';
 import type { KubeClient, SentObject } from '../../../lib/kube/types.ts';
@@ -22,19 +18,12 @@ import { createProviders } from '../../../lib/reconcile/providers.ts';
 import { createReadsCache } from '../../../lib/reconcile/reads.ts';
 import { createOwnSide } from '../../../lib/reconcile/side.ts';
 import { identityMapper, type World } from '../../../lib/reconcile/world.ts';
-import type { ClusterKind, TestCluster } from '../../support/apiserver/kinds.ts';
+import { installOwnCrds, startCluster, type ClusterWithHands } from '../../support/apiserver/hands.ts';
+import type { ClusterKind } from '../../support/apiserver/kinds.ts';
 
 /** A consumer and its providers, with the Connection controller run by hand: no queue, no forwarder. */
 
-const crdsFolder = join(import.meta.dirname, '../../../infra/crds');
 const EGRESS = { allowLoopback: true };
-
-/** One cluster: `hands` is the test's own client, beside the product's. */
-export interface Cluster {
-  readonly server: TestCluster;
-  readonly hands: OpenKubeClient;
-  readonly uid: string;
-}
 
 export interface CrdOptions {
   readonly exported?: boolean;
@@ -69,33 +58,6 @@ export function crdManifest(name: string, options: CrdOptions = {}): SentObject 
   };
 }
 
-/** Looks until something truthy comes; a failing look counts as not yet. */
-export async function until<T>(what: string, look: () => Promise<T | undefined | false>): Promise<T> {
-  const deadline = Date.now() + 50_000;
-  for (;;) {
-    const seen = await look().catch((error: unknown) => {
-      if (Date.now() > deadline) throw error;
-      return undefined;
-    });
-    if (seen !== undefined && seen !== false) return seen;
-    if (Date.now() > deadline) throw new Error(`gave up waiting until ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
-
-export async function startCluster(kind: ClusterKind, name: string): Promise<Cluster> {
-  const server = await kind.start(name);
-  const target = parseForeignKubeconfig(server.kubeconfig, EGRESS);
-  const hands = createKubeClient(target, { clock: systemClock, egress: EGRESS });
-  await until(`${name} has kube-system`, () => hands.find(resources.namespaces, { name: 'kube-system' }));
-  return { server, hands, uid: await readClusterIdentity(hands) };
-}
-
-export async function stopCluster({ server, hands }: Cluster): Promise<void> {
-  await hands.close();
-  await server.stop();
-}
-
 /** A clock that runs with the machine's and can be put forward. */
 export class TestClock implements Clock {
   #ahead = 0;
@@ -126,11 +88,11 @@ export class Konnector {
   providerClient: (client: KubeClient) => KubeClient = (client) => client;
   /** How much later than it is the consumer's API server shows to be, ms: for what takes 8 s otherwise. */
   serverAheadMs = 0;
-  readonly #consumer: Cluster;
+  readonly #consumer: ClusterWithHands;
   readonly #client: OpenKubeClient;
   readonly #pool: ProviderPool;
 
-  constructor(consumer: Cluster) {
+  constructor(consumer: ClusterWithHands) {
     this.#consumer = consumer;
     const { clock } = this;
     const target = parseForeignKubeconfig(consumer.server.kubeconfig, EGRESS);
@@ -211,21 +173,15 @@ export class Konnector {
 
 /** The consumer as a user sees it. */
 export class Consumer {
-  readonly cluster: Cluster;
-  constructor(cluster: Cluster) {
+  readonly cluster: ClusterWithHands;
+  constructor(cluster: ClusterWithHands) {
     this.cluster = cluster;
   }
 
   static async start(kind: ClusterKind): Promise<Consumer> {
     const cluster = await startCluster(kind, 'consumer');
     const consumer = new Consumer(cluster);
-    for (const file of await readdir(crdsFolder)) {
-      const manifest = parse(await readFile(join(crdsFolder, file), 'utf8')) as SentObject;
-      await cluster.hands.create(resources.crds, manifest);
-    }
-    await until('connections are served', () => cluster.hands.list(resources.connections));
-    await until('bindings are served', () => cluster.hands.list(resources.bindings));
-    await until('cluster bindings are served', () => cluster.hands.list(resources.clusterBindings));
+    await installOwnCrds(cluster.hands);
     await consumer.create(resources.namespaces, { name: 'kbind' });
     return consumer;
   }

@@ -6,14 +6,15 @@ import { dryRunWorld } from '../../../lib/reconcile/dry-run.ts';
 import { setMarkers } from '../../../lib/reconcile/object-writes.ts';
 import { interceptClient } from '../../../lib/reconcile/intercept-client.ts';
 import { clusterKinds } from '../../support/apiserver/kinds.ts';
-import { Consumer, crdManifest, Konnector, startCluster, stopCluster, until, type Cluster } from './fixture.ts';
+import { Consumer, crdManifest, Konnector } from './fixture.ts';
+import { startCluster, stopCluster, until, type ClusterWithHands } from '../../support/apiserver/hands.ts';
 
 /** What a Connection makes of its provider: policies, autoBind, identity, rotation. S23, S24, S37 and the limits beside them. */
 
 describe.each(clusterKinds())('$name', (kind) => {
   let consumer: Consumer;
-  let provider: Cluster;
-  let other: Cluster;
+  let provider: ClusterWithHands;
+  let other: ClusterWithHands;
   let konnector: Konnector;
 
   const anApi = (name: string) => ({ name });
@@ -47,7 +48,7 @@ describe.each(clusterKinds())('$name', (kind) => {
     throw new Error(`Connection ${name} does not come to rest: ${konnector.writes.join(', ')}`);
   }
 
-  async function setExported(cluster: Cluster, crd: string, value: 'true' | 'false'): Promise<void> {
+  async function setExported(cluster: ClusterWithHands, crd: string, value: 'true' | 'false'): Promise<void> {
     const object = await cluster.hands.get(resources.crds, { name: crd });
     await setMarkers(cluster.hands, { ref: resources.crds, object }, { labels: { 'core.kbind.io/exported': value } });
   }

@@ -1,13 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { resources } from '../../../lib/model/api.ts';
 import { clusterKinds } from '../../support/apiserver/kinds.ts';
-import { Consumer, crdManifest, Konnector, startCluster, stopCluster, until, type Cluster } from './fixture.ts';
+import { Consumer, crdManifest, Konnector } from './fixture.ts';
+import { startCluster, stopCluster, until, type ClusterWithHands } from '../../support/apiserver/hands.ts';
 
 /** How a Connection comes up, on API servers: scenarios S1, S2, S10, S12, S16, S17, S25 and the field cases beside them. */
 
 describe.each(clusterKinds())('$name', (kind) => {
   let consumer: Consumer;
-  let provider: Cluster;
+  let provider: ClusterWithHands;
   let konnector: Konnector;
 
   beforeAll(async () => {

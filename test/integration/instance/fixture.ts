@@ -1,9 +1,3 @@
-import { readFile, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
-import { parse } from 'yaml';
-import { createKubeClient, type OpenKubeClient } from '../../../lib/kube/client.ts';
-import { readClusterIdentity } from '../../../lib/kube/identity.ts';
-import { parseForeignKubeconfig } from '../../../lib/kube/kubeconfig.ts';
 import type { KubeClient, SentObject } from '../../../lib/kube/types.ts';
 import { resources, type KubeObject, type ObjectKey, type ResourceRef } from '../../../lib/model/api.ts';
 import { systemClock } from '../../../lib/model/clock.ts';
@@ -16,11 +10,17 @@ import { interceptClient } from '../../../lib/reconcile/intercept-client.ts';
 import { createReadsCache } from '../../../lib/reconcile/reads.ts';
 import { createOwnSide } from '../../../lib/reconcile/side.ts';
 import { identityMapper, type Side, type World } from '../../../lib/reconcile/world.ts';
-import type { ClusterKind, TestCluster } from '../../support/apiserver/kinds.ts';
+import {
+  installOwnCrds,
+  startCluster,
+  stopCluster,
+  until,
+  type ClusterWithHands,
+} from '../../support/apiserver/hands.ts';
+import type { ClusterKind } from '../../support/apiserver/kinds.ts';
 
 /** Two API servers with bindings that are declared Ready by hand: instance reconciles and sweeps, nothing around them. */
 
-const crdsFolder = join(import.meta.dirname, '../../../infra/crds');
 export const CONNECTION = 'demo';
 
 export const widgets: ResourceRef = {
@@ -66,40 +66,20 @@ export interface Counts {
   writes: number;
 }
 
-/** One cluster of the fixture: `hands` is the user's own client, `client` the product's, counted. */
-export interface Cluster {
-  readonly server: TestCluster;
-  readonly hands: OpenKubeClient;
+/** One cluster of the fixture: `client` is the product's, counted. */
+export interface Cluster extends ClusterWithHands {
   readonly client: KubeClient;
   readonly counts: Counts;
-  readonly uid: string;
 }
 
-async function startCluster(kind: ClusterKind, which: 'consumer' | 'provider'): Promise<Cluster> {
-  const server = await kind.start(which);
-  const target = parseForeignKubeconfig(server.kubeconfig, { allowLoopback: true });
-  const hands = createKubeClient(target, { clock: systemClock, egress: { allowLoopback: true }, side: which });
+async function startCounted(kind: ClusterKind, which: 'consumer' | 'provider'): Promise<Cluster> {
+  const cluster = await startCluster(kind, which, which);
   const counts = { reads: 0, writes: 0 };
-  const client = interceptClient(hands, (call, send) => {
+  const client = interceptClient(cluster.hands, (call, send) => {
     counts[call.kind === 'read' ? 'reads' : 'writes'] += 1;
     return send();
   });
-  await until(`${which} has kube-system`, () => hands.find(resources.namespaces, { name: 'kube-system' }));
-  return { server, hands, client, counts, uid: await readClusterIdentity(hands) };
-}
-
-/** Looks until something truthy comes; a failing look counts as not yet. */
-export async function until<T>(what: string, look: () => Promise<T | undefined | false>): Promise<T> {
-  const deadline = Date.now() + 50_000;
-  for (;;) {
-    const seen = await look().catch((error: unknown) => {
-      if (Date.now() > deadline) throw error;
-      return undefined;
-    });
-    if (seen !== undefined && seen !== false) return seen;
-    if (Date.now() > deadline) throw new Error(`gave up waiting until ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  return { ...cluster, client, counts };
 }
 
 export class Fixture {
@@ -122,21 +102,14 @@ export class Fixture {
   }
 
   static async start(kind: ClusterKind): Promise<Fixture> {
-    const [consumer, provider] = await Promise.all([startCluster(kind, 'consumer'), startCluster(kind, 'provider')]);
+    const [consumer, provider] = await Promise.all([startCounted(kind, 'consumer'), startCounted(kind, 'provider')]);
     const fixture = new Fixture(consumer, provider);
     await fixture.#install();
     return fixture;
   }
 
   async #install(): Promise<void> {
-    const { hands } = this.consumer;
-    for (const file of await readdir(crdsFolder)) {
-      const manifest = parse(await readFile(join(crdsFolder, file), 'utf8')) as SentObject;
-      await hands.create(resources.crds, manifest);
-    }
-    await until('connections are served', () => hands.list(resources.connections));
-    await until('bindings are served', () => hands.list(resources.bindings));
-    await until('cluster bindings are served', () => hands.list(resources.clusterBindings));
+    await installOwnCrds(this.consumer.hands);
     await this.#declare(resources.connections, CONNECTION, {
       kubeconfigSecretRef: { namespace: 'kbind', name: 'demo', key: 'kubeconfig' },
     });
@@ -288,9 +261,6 @@ export class Fixture {
   }
 
   async stop(): Promise<void> {
-    for (const { hands, server } of [this.consumer, this.provider]) {
-      await hands.close();
-      await server.stop();
-    }
+    for (const cluster of [this.consumer, this.provider]) await stopCluster(cluster);
   }
 }

@@ -5,7 +5,8 @@ import type { KubeClient } from '../../../lib/kube/types.ts';
 import { interceptClient } from '../../../lib/reconcile/intercept-client.ts';
 import type { Side, World } from '../../../lib/reconcile/world.ts';
 import { clusterKinds } from '../../support/apiserver/kinds.ts';
-import { crdManifest, Fixture, until, widgets } from './fixture.ts';
+import { crdManifest, Fixture, widgets } from './fixture.ts';
+import { until } from '../../support/apiserver/hands.ts';
 
 describe.each(clusterKinds())('$name', (kind) => {
   let f: Fixture;

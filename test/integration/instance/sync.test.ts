@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseJson, printJson } from '../../../lib/kube/json.ts';
 import { clusterKinds } from '../../support/apiserver/kinds.ts';
-import { Fixture, until, widgets } from './fixture.ts';
+import { Fixture, widgets } from './fixture.ts';
+import { until } from '../../support/apiserver/hands.ts';
 
 describe.each(clusterKinds())('$name', (kind) => {
   let f: Fixture;

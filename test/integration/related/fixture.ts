@@ -1,9 +1,4 @@
-import { readFile, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
-import { parse } from 'yaml';
-import { createKubeClient, type OpenKubeClient } from '../../../lib/kube/client.ts';
-import { readClusterIdentity } from '../../../lib/kube/identity.ts';
-import { parseForeignKubeconfig } from '../../../lib/kube/kubeconfig.ts';
+import type { OpenKubeClient } from '../../../lib/kube/client.ts';
 import type { KubeClient, SentObject } from '../../../lib/kube/types.ts';
 import {
   keyOf,
@@ -23,12 +18,11 @@ import { reconcileBinding } from '../../../lib/reconcile/binding/reconcile.ts';
 import { createReadsCache } from '../../../lib/reconcile/reads.ts';
 import { createOwnSide } from '../../../lib/reconcile/side.ts';
 import { identityMapper, type Side, type World } from '../../../lib/reconcile/world.ts';
+import { handsOf, installOwnCrds, startCluster, until } from '../../support/apiserver/hands.ts';
 import type { ClusterKind, TestCluster } from '../../support/apiserver/kinds.ts';
 
 /** Two API servers with a Connection that is declared Ready by hand, and the binding controller, called by the test. */
 
-const crdsFolder = join(import.meta.dirname, '../../../infra/crds');
-const PATIENCE_MS = 30_000;
 /** How late it is for a deletion that is not to be waited for. */
 const GRACE_MS = 9_000;
 const shifted = (date: number | undefined, late: number): number | undefined =>
@@ -74,7 +68,7 @@ async function limitedUser(cluster: TestCluster): Promise<Limited> {
     return { kubeconfig, permit: () => Promise.resolve(permit()) };
   }
   const grant = async (granted: string, rules: readonly object[]): Promise<void> => {
-    const admin = clientOf(cluster.kubeconfig, 'provider');
+    const admin = handsOf(cluster.kubeconfig, 'provider');
     for (const object of role(granted, rules)) await admin.create(rbac(object.kind), object);
     await admin.close();
   };
@@ -87,28 +81,6 @@ async function limitedUser(cluster: TestCluster): Promise<Limited> {
   ]);
   const rules = [{ apiGroups: [''], resources: ['secrets'], verbs: ['create'] }];
   return { kubeconfig, permit: () => grant('permitted', rules) };
-}
-
-const clientOf = (kubeconfig: string, side: 'consumer' | 'provider'): OpenKubeClient =>
-  createKubeClient(parseForeignKubeconfig(kubeconfig, { allowLoopback: true }), {
-    clock: systemClock,
-    egress: { allowLoopback: true },
-    side,
-  });
-
-/** Looks until something truthy comes; a failing look counts as not yet. */
-export async function until<T>(what: string, look: () => Promise<T | undefined | false>): Promise<T> {
-  const deadline = Date.now() + PATIENCE_MS;
-  for (;;) {
-    let failure: unknown;
-    const seen = await look().catch((error: unknown) => {
-      failure = error;
-      return undefined;
-    });
-    if (seen !== undefined && seen !== false) return seen;
-    if (Date.now() > deadline) throw new Error(`gave up waiting until ${what}`, { cause: failure });
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
 }
 
 /** One request of the controllers, as `consumer create secrets default/a`. */
@@ -151,27 +123,20 @@ export class Pair {
   }
 
   static async start(kind: ClusterKind): Promise<Pair> {
-    const servers = await Promise.all([kind.start('consumer'), kind.start('provider')]);
-    const hands = {
-      consumer: clientOf(servers[0].kubeconfig, 'consumer'),
-      provider: clientOf(servers[1].kubeconfig, 'provider'),
-    };
-    const uidOf = (client: KubeClient): Promise<string> =>
-      until('the cluster has an identity', () => readClusterIdentity(client));
-    const uids = { consumer: await uidOf(hands.consumer), provider: await uidOf(hands.provider) };
-    const pair = new Pair(servers, hands, uids);
+    const [consumer, provider] = await Promise.all([
+      startCluster(kind, 'consumer', 'consumer'),
+      startCluster(kind, 'provider', 'provider'),
+    ]);
+    const hands = { consumer: consumer.hands, provider: provider.hands };
+    const uids = { consumer: consumer.uid, provider: provider.uid };
+    const pair = new Pair([consumer.server, provider.server], hands, uids);
     await pair.#install();
     return pair;
   }
 
   async #install(): Promise<void> {
     const { consumer, provider } = this.hands;
-    for (const file of await readdir(crdsFolder)) {
-      await consumer.create(resources.crds, parse(await readFile(join(crdsFolder, file), 'utf8')) as SentObject);
-    }
-    for (const ref of [resources.connections, resources.bindings, resources.clusterBindings]) {
-      await until(`${ref.resource} are served`, () => consumer.list(ref));
-    }
+    await installOwnCrds(consumer);
     const freeForm = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
     await provider.create(resources.crds, {
       apiVersion: 'apiextensions.k8s.io/v1',
@@ -367,7 +332,7 @@ export class Pair {
   /** The Connection's credential becomes one that may not create Secrets. */
   async limit(): Promise<{ readonly permit: () => Promise<void> }> {
     const user = await limitedUser(this.provider);
-    const limited = clientOf(user.kubeconfig, 'provider');
+    const limited = handsOf(user.kubeconfig, 'provider');
     this.providerClient = limited;
     return {
       permit: user.permit,

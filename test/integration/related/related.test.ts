@@ -2,7 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { KbindError } from '../../../lib/model/errors.ts';
 import type { KubeObject } from '../../../lib/model/api.ts';
 import { clusterKinds } from '../../support/apiserver/kinds.ts';
-import { clusterBindings, configmaps, namespaces, Pair, secrets, until } from './fixture.ts';
+import { clusterBindings, configmaps, namespaces, Pair, secrets } from './fixture.ts';
+import { until } from '../../support/apiserver/hands.ts';
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 const at = (name: string, namespace = 'default') => ({ namespace, name });

@@ -9,22 +9,15 @@ import { reconcileSyncer } from '../../../lib/reconcile/syncer/reconcile.ts';
 import type { World } from '../../../lib/reconcile/world.ts';
 import { runRefresh } from '../../../lib/sweep/refresh.ts';
 import { clusterKinds } from '../../support/apiserver/kinds.ts';
-import {
-  Consumer,
-  crdManifest,
-  Konnector,
-  startCluster,
-  stopCluster,
-  until,
-  type Cluster,
-} from '../connection/fixture.ts';
+import { Consumer, crdManifest, Konnector } from '../connection/fixture.ts';
+import { startCluster, stopCluster, until, type ClusterWithHands } from '../../support/apiserver/hands.ts';
 
 /** The refresh with the real controllers on API servers: what it costs at rest, and what it finds. */
 
 const API = 'widgets.example.org';
 describe.each(clusterKinds())('$name', (kind) => {
   let consumer: Consumer;
-  let provider: Cluster;
+  let provider: ClusterWithHands;
   let konnector: Konnector;
 
   beforeAll(async () => {
