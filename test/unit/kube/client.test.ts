@@ -83,6 +83,23 @@ describe('requests', () => {
     expect(sockets.size).toBeLessThanOrEqual(3);
   });
 
+  test('of every method leave their connection to the next one', async () => {
+    const sockets = new Set<unknown>();
+    server.answer((seen, response, request) => {
+      sockets.add(request.socket);
+      return json(200, object)(seen, response, request);
+    });
+    const single = server.client({}, { maxConnections: 1 });
+    await single.get(configmaps, key);
+    await single.create(configmaps, sent);
+    await single.patch(configmaps, key, { read, operations: [] });
+    await single.apply(configmaps, sent, read);
+    await single.update(configmaps, object);
+    await single.delete(configmaps, key, read);
+    await single.get(configmaps, key);
+    expect({ requests: server.seen.length, connections: sockets.size }).toStrictEqual({ requests: 7, connections: 1 });
+  });
+
   test('keep numbers as they are, both ways', async () => {
     server.answer((seen, response, request) =>
       json(200, seen.body === '' ? '{"metadata":{"name":"a"},"spec":{"big":9007199254740993,"f":1.0}}' : seen.body)(
