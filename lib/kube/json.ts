@@ -5,9 +5,10 @@ export { isMap, isRawNumber, type JsonMap } from './raw-json.ts';
 
 /**
  * Finds whatever could be a number whose text a double does not keep: 16 digits, a fraction, an exponent, minus zero.
- * A look-alike inside a string costs time and nothing else. Each alternative is bounded, so that no text is slow to scan.
+ * A look-alike inside a string costs time and nothing else; the quote before a colon keeps hashes (`sha256:1e…`) from being
+ * one. Each alternative is bounded, so that no text is slow to scan.
  */
-const MAY_LOSE_TEXT = /(?:^|[:,[])\s*(?:-0|-?(?:\d{16}|\d{1,15}[.eE]))/;
+const MAY_LOSE_TEXT = /(?:^|"\s*:|[,[])\s*(?:-0|-?(?:\d{16}|\d{1,15}[.eE]))/;
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
 

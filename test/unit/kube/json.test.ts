@@ -41,6 +41,7 @@ describe('numbers keep their text', () => {
       expect(printJson(parseJson(document))).toBe(document);
     }
     expect(printJson(parseJson(` {"a" : [ \n ${number} ] }`))).toBe(`{"a":[${number}]}`);
+    expect(printJson(parseJson(`{"a"\r\n :\t${number}}`))).toBe(`{"a":${number}}`);
   });
 
   test('any number of any length', () => {
