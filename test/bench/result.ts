@@ -1,4 +1,6 @@
 import { describeRequests, messagesOf, requestsOf, isWrite, FORWARDER, type Measured } from '../support/bench/cell.ts';
+import type { ProcessUse } from '../support/bench/processes.ts';
+import type { Summary } from './medians.ts';
 
 /** What one scenario cost. */
 export interface Result {
@@ -22,7 +24,8 @@ export interface Result {
   /** Of single objects, from the act to the effect that a watcher sees. */
   readonly p50?: number;
   readonly p99?: number;
-  readonly peakRssMb: number;
+  /** Each process's CPU time and peak of memory during the scenario; `bench` is the product, its queue and everybody's hands. */
+  readonly processes: readonly ProcessUse[];
   readonly by: Readonly<Record<string, number>>;
   readonly more?: Readonly<Record<string, number>>;
 }
@@ -59,7 +62,7 @@ export function resultOf(
     deadLetters: measured.deadLetters,
     ms: Math.round(what.ms ?? measured.ms),
     ...(lags === undefined ? {} : { p50: Math.round(percentile(lags, 0.5)), p99: Math.round(percentile(lags, 0.99)) }),
-    peakRssMb: Math.round(process.resourceUsage().maxRSS / 1024),
+    processes: measured.processes,
     by: describeRequests(seen),
     ...(more === undefined ? {} : { more }),
   };
@@ -78,7 +81,9 @@ const COLUMNS = [
   ['ms', ({ ms }: Result) => ms],
   ['p50', ({ p50 }: Result) => p50 ?? ''],
   ['p99', ({ p99 }: Result) => p99 ?? ''],
-  ['MB', ({ peakRssMb }: Result) => peakRssMb],
+  ['CPU ms', ({ processes }: Result) => processes.reduce((sum, { cpuMs }) => sum + cpuMs, 0)],
+  ['of it ours', ({ processes }: Result) => processes.find(({ name }) => name === 'bench')?.cpuMs ?? ''],
+  ['MB', ({ processes }: Result) => processes.find(({ name }) => name === 'bench')?.peakRssMb ?? ''],
   [
     'more',
     ({ more }: Result) =>
@@ -91,10 +96,12 @@ const COLUMNS = [
 ] as const;
 
 /** A table for people, in Markdown. */
-export function tableOf(results: readonly Result[]): string {
+export function tableOf(results: readonly Result[], summary: readonly Summary[]): string {
+  const overLimit = ({ scenario }: Result): string =>
+    String(summary.find((one) => one.scenario === scenario)?.overLimit ?? '');
   const rows = [
-    COLUMNS.map(([title]) => title),
-    ...results.map((result) => COLUMNS.map(([, cell]) => String(cell(result)))),
+    [...COLUMNS.map(([title]) => title), '× limit'],
+    ...results.map((result) => [...COLUMNS.map(([, cell]) => String(cell(result))), overLimit(result)]),
   ];
   const widths = COLUMNS.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]): string =>

@@ -28,6 +28,10 @@ export class Watched {
     return this.#objects.size;
   }
 
+  get(key: string): KubeObject | undefined {
+    return this.#objects.get(key);
+  }
+
   /** Resolves with `performance.now()` of the moment when the object of that key was seen to fit; undefined is gone. */
   seen(key: string, fits: Fits): Promise<number> {
     if (fits(this.#objects.get(key))) return Promise.resolve(performance.now());

@@ -19,6 +19,7 @@ import { findCondition, type Condition } from '../../../lib/model/conditions.ts'
 import { silentLogger } from '../../../lib/model/log.ts';
 import { heartbeatMessage, reconcileMessage, workMessage, type Queues } from '../../../lib/queue/queues.ts';
 import { BenchQueue, batchEvent, FLOWING, type FlowQueue, type QueueCounts } from './queues.ts';
+import { markUse, useSince, type ProcessUse } from './processes.ts';
 import { startBenchServer, type BenchServer, type Mark, type SeenRequest, type ServerName } from './servers.ts';
 
 /** Names of the users by which requests are told apart, on either side. Hands are the clusters' admin. */
@@ -79,6 +80,8 @@ export interface Measured {
   readonly provider: readonly SeenRequest[];
   readonly queues: Readonly<Record<FlowQueue, QueueCounts>>;
   readonly deadLetters: number;
+  /** Of this process and of the API servers with their etcds, where those are processes. */
+  readonly processes: readonly ProcessUse[];
 }
 
 const WRITES: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'delete', 'deletecollection']);
@@ -396,9 +399,11 @@ export class BenchCell {
     const marks = await this.#marks(consumer);
     const before = structuredClone(this.#counts());
     const letters = this.deadLetters.length;
+    const use = await markUse();
     const startedAt = performance.now();
     await work();
     const ms = performance.now() - startedAt;
+    const processes = await useSince(use);
     const now = this.#counts();
     const queues = Object.fromEntries(
       FLOWING.map((name) => [name, minus(now[name], before[name])]),
@@ -409,6 +414,7 @@ export class BenchCell {
       provider: await this.provider.server.since(marks[1]),
       queues,
       deadLetters: this.deadLetters.length - letters,
+      processes,
     };
   }
 

@@ -46,10 +46,10 @@ async function setField(
   client: KubeClient,
   object: Pick<KubeObject, 'metadata'>,
   change: { readonly path: string; readonly value: unknown; readonly subresource?: 'status' },
-): Promise<void> {
+): Promise<KubeObject> {
   const { namespace, name, uid } = object.metadata;
   const { path, value, subresource } = change;
-  await client.patch(
+  return client.patch(
     widgets,
     { namespace, name },
     { read: { uid }, operations: [{ op: 'add', path, value }], subresource },
@@ -57,11 +57,19 @@ async function setField(
   );
 }
 
-export async function editSpec({ hands }: Cluster, key: ObjectKey, size: number): Promise<void> {
-  await setField(hands, await hands.get(widgets, key), { path: '/spec/size', value: size });
+/** One request: who edits has seen the object. */
+export const setSpec = ({ hands }: Cluster, object: Pick<KubeObject, 'metadata'>, size: number): Promise<KubeObject> =>
+  setField(hands, object, { path: '/spec/size', value: size });
+
+export async function editSpec(cluster: Cluster, key: ObjectKey, size: number): Promise<void> {
+  await setSpec(cluster, await cluster.hands.get(widgets, key), size);
 }
 
-export const setStatus = ({ hands }: Cluster, object: Pick<KubeObject, 'metadata'>, phase: string): Promise<void> =>
+export const setStatus = (
+  { hands }: Cluster,
+  object: Pick<KubeObject, 'metadata'>,
+  phase: string,
+): Promise<KubeObject> =>
   setField(hands, object, {
     path: '/status',
     value: { phase, endpoint: `https://${object.metadata.name}.example.org` },
