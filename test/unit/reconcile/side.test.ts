@@ -41,3 +41,21 @@ test('the right answer is kept for as long as the caller believes it', async () 
   await side.confirmIdentity(ANY_AGE);
   expect(asked()).toBe(1);
 });
+
+test('whoever must ask now is never told what was asked before, and shares the next question with those who must as well', async () => {
+  const answers: ((uid: string) => void)[] = [];
+  const clock = { now: () => 0, monotonic: () => 0 };
+  const identity = new ClusterIdentity(() => new Promise((resolve) => answers.push(resolve)), clock);
+  const first = identity.read(0);
+  const [second, third] = [identity.read(0), identity.read(0)];
+  expect(answers).toHaveLength(1);
+  answers[0]?.('before');
+  expect(await first).toBe('before');
+  await expect.poll(() => answers.length).toBe(2);
+  const fourth = identity.read(0);
+  answers[1]?.('after');
+  expect(await Promise.all([second, third])).toEqual(['after', 'after']);
+  await expect.poll(() => answers.length).toBe(3);
+  answers[2]?.('last');
+  expect(await fourth).toBe('last');
+});
