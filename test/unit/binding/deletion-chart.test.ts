@@ -392,3 +392,28 @@ describe('the deletion of the CRD', () => {
     expect(world.crdNow).toBeUndefined();
   });
 });
+
+describe(`${nodes.release}, and the Connection that waits for it`, () => {
+  const toldConnections = (world: FakeWorld): FakeWorld['told'] =>
+    world.told.filter(({ change }) => change.endsWith('/released'));
+
+  test('a deleting Connection is told, once the binding is gone', async () => {
+    const world = new FakeWorld();
+    fixture(world);
+    world.connection({ metadata: { deletionTimestamp: ago(15) } });
+    const tells = { before: 0 };
+    world.consumer.beforeRequest = ({ verb, api }) => {
+      if (verb === 'patch' && api.startsWith('clusterbindings')) tells.before = toldConnections(world).length;
+    };
+    await world.reconcile();
+    expect(toldConnections(world)).toEqual([{ change: 'b-uid/released', keys: ['/demo'] }]);
+    expect(tells.before).toBe(0);
+  });
+
+  test('a Connection that stays is not', async () => {
+    const world = new FakeWorld();
+    fixture(world);
+    await world.reconcile();
+    expect(toldConnections(world)).toEqual([]);
+  });
+});
