@@ -67,6 +67,11 @@ export interface ErrorDetails {
   readonly leftAloneSeconds?: number | undefined;
   /** `field: message` of each cause in the Status object, cut. */
   readonly causes?: readonly string[] | undefined;
+  /**
+   * Class `invalid`: uid and resourceVersion of the user's object that was refused. The same one would be refused in the same
+   * way: whatever else names its key leaves no second dead letter.
+   */
+  readonly refused?: string | undefined;
   /** Class `held`: installation and stage that the cluster belongs to. */
   readonly heldBy?: string | undefined;
   /** Class `expired` of a list: the token with which it goes on where it was, over a newer state (design.md, rule 10). */

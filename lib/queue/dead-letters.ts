@@ -96,13 +96,21 @@ export function encodeDeadLetter(letter: DeadLetter): string {
   }
 }
 
-/** A letter about work that was given up; its id is the key and the first failure, so that a chain leaves one. */
-export function deadLetterMessage(letter: DeadLetter & { readonly request: ChainedRequest }): QueueMessage {
+/**
+ * A letter about work that was given up; its id is the key and the first failure, so that a chain leaves one.
+ * @param refused the version of the object that was refused: with it, all chains of that version that failed at once leave one
+ */
+export function deadLetterMessage(
+  letter: DeadLetter & { readonly request: ChainedRequest },
+  refused?: string,
+): QueueMessage {
   const key = chainKey(letter.request);
+  // A chain that has failed before, or that a replay began, is known by its time: its letter must not be taken for an earlier one.
+  const isFresh = letter.request.firstFailure === undefined;
   return {
     body: encodeDeadLetter(letter),
     group: deadLetterGroup(key),
-    deduplicationId: deadLetterId(key, letter.firstFailure),
+    deduplicationId: deadLetterId(key, isFresh && refused !== undefined ? refused : letter.firstFailure),
   };
 }
 

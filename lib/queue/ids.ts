@@ -39,8 +39,8 @@ export function requeueDeduplicationId({ request, dueAt, delaySeconds }: DueRequ
   return hash('due', messageGroup(request), String(request.retry), ...bucket);
 }
 
-/** One dead letter per chain of attempts: key and first failure. */
-export const deadLetterId = (key: string, firstFailure: number): string => hash('dead', key, String(firstFailure));
+/** One dead letter per chain of attempts: key and first failure, or key and the version of it that was refused. */
+export const deadLetterId = (key: string, chain: number | string): string => hash('dead', key, String(chain));
 
 /** Group of dead letters of one key. */
 export const deadLetterGroup = (key: string): string => hash('dead-group', key);

@@ -173,7 +173,7 @@ async function carryOut(
   } else if (verdict.type === 'dead-letter') {
     const error = result.type === 'error' ? result.error : toKbindError(undefined);
     const letter = letterOf(request, error, verdict.attempts, { ...context.run, now });
-    const message = deadLetterMessage({ ...letter, request, versions: context.versions });
+    const message = deadLetterMessage({ ...letter, request, versions: context.versions }, error.details.refused);
     await context.queues.send('deadLetters', [message]);
   }
 }

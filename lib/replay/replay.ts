@@ -122,7 +122,8 @@ class Replay {
   async #enqueue(entries: readonly DeadEntry[]): Promise<void> {
     const { id, onProgress } = this.#options;
     await this.#keepRate();
-    const messages = entries.flatMap(({ request }) => (request === undefined ? [] : [replayMessage(request, id)]));
+    const now = this.#parts.clock.now();
+    const messages = entries.flatMap(({ request }) => (request === undefined ? [] : [replayMessage(request, id, now)]));
     await sendAll(this.#parts.queues, messages);
     const left = await this.#hold.remove(entries);
     this.#counts.enqueued += entries.length - left;

@@ -59,7 +59,8 @@ async function reconcile(session: Session, [name = '', api, object]: readonly st
       { text: `Enqueued: ${enqueued}.`, names: [clusterName] },
     );
   }
-  const request = { ...known, cluster };
+  // A chain of its own: should the object be refused again, that leaves a letter of its own too.
+  const request = { ...known, cluster, firstFailure: Date.now() };
   const { queue, message } = reconcileMessage(request, id);
   await cell.app.queues.send(queue, [message]);
   const enqueued = `${api} ${object}`;

@@ -1,5 +1,5 @@
 import { keyText, type KubeObject } from '../../model/api.ts';
-import { isError } from '../../model/errors.ts';
+import { isError, KbindError } from '../../model/errors.ts';
 import { waitForDeletion, waitForPermission, type Outcome } from '../../model/outcome.ts';
 import type { Work } from './work.ts';
 
@@ -38,6 +38,8 @@ export async function tellRefusal(work: Work, source: KubeObject, error: unknown
     world.trace.step('Warning Event', 'Invalid');
     const message = `The provider refuses ${object}: ${error.message}. It is tried again when this object changes.`;
     await world.events.warn(source, 'Invalid', message);
+    const { uid, resourceVersion } = source.metadata;
+    throw new KbindError('invalid', error.message, { ...error.details, refused: `${uid}/${resourceVersion}` }, error);
   }
   throw error;
 }

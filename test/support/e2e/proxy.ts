@@ -1,7 +1,7 @@
 import { createServer, connect, type Server, type Socket } from 'node:net';
 import { once } from 'node:events';
 
-/** A TCP proxy before an API server that can be cut: TLS passes through untouched. */
+/** A TCP proxy before an API server, or a queue, that can be cut: TLS passes through untouched. */
 export class CuttableProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -30,9 +30,14 @@ export class CuttableProxy {
     return proxy;
   }
 
+  /** Where the proxy listens. */
+  address(scheme: 'http' | 'https'): string {
+    return `${scheme}://127.0.0.1:${this.#port}`;
+  }
+
   /** The kubeconfig with its server replaced by this proxy. */
   throughProxy(kubeconfig: string): string {
-    return kubeconfig.replaceAll(this.#target.origin, `https://127.0.0.1:${this.#port}`);
+    return kubeconfig.replaceAll(this.#target.origin, this.address('https'));
   }
 
   #accept(socket: Socket): void {
@@ -62,8 +67,16 @@ export class CuttableProxy {
     for (const socket of this.#sockets) socket.resetAndDestroy();
   }
 
+  /** Resets every standing connection, and listens no more: new ones are refused. */
+  refuse(): void {
+    this.#server.close();
+    for (const socket of this.#sockets) socket.resetAndDestroy();
+  }
+
+  /** Ends what `cut` or `refuse` began. */
   mend(): void {
     this.#cut = false;
+    if (!this.#server.listening) this.#server.listen(this.#port, '127.0.0.1');
   }
 
   /** Leads new connections to another server; standing ones are reset. */
@@ -74,6 +87,7 @@ export class CuttableProxy {
 
   async stop(): Promise<void> {
     this.cut();
+    if (!this.#server.listening) return;
     this.#server.close();
     await once(this.#server, 'close');
   }

@@ -70,6 +70,16 @@ export class StreamBody {
     this.#closers.push(closer);
   }
 
+  /** The connection is reset. */
+  reset(): void {
+    this.#fail(networkFailure('ECONNRESET'));
+  }
+
+  /** Nothing more arrives, and nothing says so. */
+  silence(): void {
+    this.#silent = true;
+  }
+
   push(chunk: Buffer): void {
     this.#arrive(() => {
       this.#chunks.push(chunk);

@@ -57,8 +57,16 @@ export interface TestCluster {
   /** UID of its kube-system namespace. */
   readonly uid: string;
   away: boolean;
+  /** How it is out of the product's reach: nobody listens, nothing comes back, or all that comes back is that status. */
+  outage: Away | undefined;
+  /** Attempts of the product to reach it, the client's own retries among them. */
+  attempts: number;
+  /** The product's watches that stand. */
+  readonly streams: Set<StreamBody>;
   stop(): void;
 }
+
+export type Away = 'refused' | 'silent' | 429 | 503;
 
 /** What somebody does the moment after the product has read an object: between its read and its write. */
 export interface Trap {
@@ -78,6 +86,7 @@ const FIRST_NAMESPACES = ['default', 'kube-system'];
 const SLOW_ACT_MS = 2_500;
 const SLOW_ANSWER_MS = 13_000;
 const HEADERS_TIMEOUT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 5_000;
 
 /** API servers in this process, their addresses, and everything that goes wrong on the way to them. */
 export class Network {
@@ -132,7 +141,17 @@ export class Network {
         queueMicrotask(() => (this.doing = undefined));
       },
     });
-    const cluster: TestCluster = { name, world, server, uid, away: false, stop };
+    const cluster: TestCluster = {
+      name,
+      world,
+      server,
+      uid,
+      away: false,
+      outage: undefined,
+      attempts: 0,
+      streams: new Set(),
+      stop,
+    };
     this.clusters.set(name, cluster);
     return cluster;
   }
@@ -222,6 +241,8 @@ export class Network {
     let cluster = this.clusters.get(route?.cluster ?? '');
     if (route === undefined || cluster === undefined) throw networkFailure('ENOTFOUND');
     if (!person) {
+      cluster.attempts += 1;
+      if (cluster.outage !== undefined) return this.#absence(cluster.outage);
       if (cluster.away || faults.during('outage', cluster.name)) {
         faults.count('outage');
         throw networkFailure('ECONNREFUSED');
@@ -246,6 +267,15 @@ export class Network {
     if (fault === 'timeout-after') return status(time, 504, 'Timeout');
     if (fault === 'half') (answer.body as unknown as Body).cut();
     return answer;
+  }
+
+  /** What comes back from a cluster that is away. */
+  async #absence(away: Away): Promise<Dispatcher.ResponseData> {
+    if (away === 'refused') throw networkFailure('ECONNREFUSED');
+    if (away === 429) return status(this.time, 429, 'TooManyRequests', { 'retry-after': '1' });
+    if (away === 503) return status(this.time, 503, 'ServiceUnavailable');
+    await pass(this.time, CONNECT_TIMEOUT_MS);
+    throw networkFailure('UND_ERR_CONNECT_TIMEOUT');
   }
 
   #refusal(fault: Exchanged['fault']): Dispatcher.ResponseData | undefined {
@@ -310,6 +340,10 @@ export class Network {
           } as unknown as Dispatcher.ResponseData);
         },
       });
+      if (stream !== undefined && actor.product) {
+        cluster.streams.add(stream);
+        stream.onClose(() => cluster.streams.delete(stream));
+      }
       stream?.onClose(() => response.closed());
       cluster.server.handle(request, response.response).catch(reject);
     });

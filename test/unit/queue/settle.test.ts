@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { errorClasses, KbindError, type ErrorClass } from '../../../lib/model/errors.ts';
 import { done, wait, waitForConflict } from '../../../lib/model/outcome.ts';
-import type { SweepRequest } from '../../../lib/model/request.ts';
+import type { ReconcileRequest, SweepRequest } from '../../../lib/model/request.ts';
 import { systemClock } from '../../../lib/model/clock.ts';
 import { parseDeadLetter } from '../../../lib/queue/dead-letters.ts';
 import { deadLetterId } from '../../../lib/queue/ids.ts';
@@ -208,6 +208,28 @@ describe('settling', () => {
       },
       trace: run.trace,
       versions: { 'kbind-serverless': '0.0.0' },
+    });
+  });
+
+  describe('an object that is refused for what it is', () => {
+    const refused = (version: string) => failed('invalid', { refused: `uid-1/${version}` });
+    async function idAfter(request: ReconcileRequest, result: Result, receivedAt: number): Promise<string | undefined> {
+      const context = settling();
+      await settle(request, result, { ...run, receivedAt }, context);
+      return context.queues.sent[0]?.message.deduplicationId;
+    }
+
+    it('leaves one letter, however many messages name it: its creation, and the echo of our own finalizer', async () => {
+      const first = await idAfter(instanceRequest('w'), refused('7'), RECEIVED);
+      expect(await idAfter(instanceRequest('w'), refused('7'), RECEIVED + 90)).toBe(first);
+      expect(await idAfter(instanceRequest('other'), refused('7'), RECEIVED)).not.toBe(first);
+    });
+
+    it('leaves another one when it was changed, and when a replay has tried it again', async () => {
+      const first = await idAfter(instanceRequest('w'), refused('7'), RECEIVED);
+      expect(await idAfter(instanceRequest('w'), refused('8'), RECEIVED)).not.toBe(first);
+      const replayed = instanceRequest('w', { firstFailure: RECEIVED + 1 });
+      expect(await idAfter(replayed, refused('7'), RECEIVED + 2)).not.toBe(first);
     });
   });
 

@@ -38,7 +38,11 @@ describe('a replay', () => {
     expect(await replayIn(cell).report).toEqual({ id: 'r1', matched: 2, enqueued: 2, notRemoved: 0, unfit: 0 });
     expect(names(cell)).toEqual(['older', 'newer']);
     expect(cell.sent[0]?.queue).toBe('instances');
-    expect(parseMessage(cell.sent[0]?.message.body ?? '')).toEqual({ ...instanceRequest('older'), retry: true });
+    expect(parseMessage(cell.sent[0]?.message.body ?? '')).toEqual({
+      ...instanceRequest('older'),
+      retry: true,
+      firstFailure: cell.now,
+    });
     expect(cell.dead).toEqual([]);
   });
 

@@ -1,0 +1,191 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { resources, type KubeObject, type ResourceRef } from '../../lib/model/api.ts';
+import type { DryRunAnswer, ListAnswer } from '../../lib/app/replay-handler.ts';
+import { ApiError } from '../support/e2e/cluster.ts';
+import {
+  crdFor,
+  installCrd,
+  makeBinding,
+  makeConnection,
+  PRODUCT_USER,
+  startF0,
+  untilObject,
+  untilReady,
+  widgets,
+  type F0,
+} from '../support/e2e/f0.ts';
+import { ProcessCell } from '../support/e2e/process-cell.ts';
+import { until } from '../support/e2e/until.ts';
+
+const at = (name: string): { namespace: string; name: string } => ({ namespace: 'default', name });
+const gauges: ResourceRef = { ...widgets, resource: 'gauges', kind: 'Gauge' };
+const admission = (resource: string, kind: string): ResourceRef => ({
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  resource,
+  kind,
+  namespaced: false,
+});
+const policies = admission('validatingadmissionpolicies', 'ValidatingAdmissionPolicy');
+const policyBindings = admission('validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding');
+const SAYS_NO = 'no forbidden sizes here';
+/** A read, a create that is refused, and the look at what came of it. */
+const REQUESTS_OF_A_LOOK = 3;
+
+describe('an object that the provider refuses for good', () => {
+  let f0: F0;
+  let cell: ProcessCell;
+  let uid: string;
+
+  beforeAll(async () => {
+    f0 = await startF0({ cell: false });
+    uid = (await f0.consumer.get(resources.namespaces, { name: 'kube-system' })).metadata.uid;
+    await installCrd(f0.provider, crdFor(gauges));
+    await refuseForbiddenSizes();
+    const kubeconfig = join(f0.fleetDir, 'consumer.kubeconfig');
+    cell = await ProcessCell.start({ fleetDir: f0.fleetDir, kubeconfig });
+    cell.startForwarder();
+    cell.startContainer();
+    await makeConnection(f0.consumer, { schema: { updatePolicy: 'Once' } });
+    await makeBinding(f0.consumer, { apis: ['widgets.example.org', 'gauges.example.org'] });
+    await untilReady(f0.consumer, resources.clusterBindings, { name: 'widgets' });
+    await stricterGauges();
+  });
+  afterAll(async () => {
+    await cell.stop();
+    await f0.stop();
+  });
+
+  const isRefused = (ref: ResourceRef, spec: object): Promise<boolean> =>
+    f0.provider.make(ref, at('probe'), { spec }).then(
+      () => f0.provider.delete(ref, at('probe')).then(() => false),
+      (error: unknown) => error instanceof ApiError && error.status === 422,
+    );
+
+  /** A policy of the provider's admin, in force. */
+  async function refuseForbiddenSizes(): Promise<void> {
+    const rule = {
+      apiGroups: ['example.org'],
+      apiVersions: ['*'],
+      operations: ['CREATE', 'UPDATE'],
+      resources: ['widgets'],
+    };
+    await f0.provider.make(
+      policies,
+      { name: 'sizes' },
+      {
+        spec: {
+          matchConstraints: { resourceRules: [rule] },
+          validations: [{ expression: "!has(object.spec.size) || object.spec.size != 'forbidden'", message: SAYS_NO }],
+        },
+      },
+    );
+    await f0.provider.make(
+      policyBindings,
+      { name: 'sizes' },
+      { spec: { policyName: 'sizes', validationActions: ['Deny'] } },
+    );
+    await until('the policy is in force', () => isRefused(widgets, { size: 'forbidden' }));
+  }
+
+  /** A CEL rule that the provider adds to its schema; the consumer’s CRD was installed without it and is not replaced. */
+  async function stricterGauges(): Promise<void> {
+    const name = 'gauges.example.org';
+    const crd = await f0.provider.get(resources.crds, { name });
+    const free = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+    const size = { type: 'string', maxLength: 64 };
+    const rule = { rule: "self.size != 'forbidden'", message: SAYS_NO };
+    const spec = { ...free, properties: { size }, 'x-kubernetes-validations': [rule] };
+    const schema = { openAPIV3Schema: { type: 'object', properties: { spec, status: free } } };
+    const { versions } = crd.spec as { versions: object[] };
+    await f0.provider.replace(resources.crds, {
+      ...crd,
+      spec: { ...(crd.spec as object), versions: versions.map((version) => ({ ...version, schema })) },
+    });
+    await until('the rule is in force', () => isRefused(gauges, { size: 'forbidden' }));
+  }
+
+  const lettersAbout = (name: string): readonly string[] =>
+    cell.bodies('deadLetters').filter((body) => body.includes(`"name":"${name}"`));
+  const eventsAbout = async (name: string): Promise<KubeObject[]> =>
+    (await f0.consumer.list(resources.events)).filter(
+      (event) => (event['involvedObject'] as { name?: string } | undefined)?.name === name,
+    );
+  const asked = async (name: string): Promise<string[]> =>
+    (await f0.provider.requestsOf(PRODUCT_USER))
+      .filter((line) => line.name === name)
+      .map(({ verb, status }) => `${verb} ${status}`);
+  /** Eleven minutes pass for the Event, and the container that wrote it is no more. */
+  async function elevenMinutesLater(name: string): Promise<void> {
+    const [event] = await eventsAbout(name);
+    if (event === undefined) throw new Error(`no Event about ${name}`);
+    const lastTimestamp = new Date(Date.now() - 660_000).toISOString().replace(/\.\d+/, '');
+    await f0.consumer.merge(resources.events, { namespace: 'default', name: event.metadata.name }, { lastTimestamp });
+    await cell.replaceContainer();
+  }
+
+  test.each([
+    ['by its admission', widgets],
+    ['by a CEL rule of its schema', gauges],
+  ] as const)(
+    '%s: one dead letter, one Event that counts up, and no traffic but a look for each backstop',
+    async (_how, ref) => {
+      const name = `unwanted-${ref.resource}`;
+      await f0.consumer.make(ref, at(name), { spec: { size: 'forbidden' } });
+      await until('the dead letter is there', () => lettersAbout(name).length > 0);
+      await until('nothing is under way', () => cell.isIdle());
+      expect(JSON.parse(lettersAbout(name)[0] ?? '')).toMatchObject({
+        attempts: 1,
+        error: { class: 'invalid', status: 422, verb: 'create', side: 'provider', object: `default/${name}` },
+        request: { api: `${ref.resource}.example.org`, namespace: 'default', name, cluster: uid },
+      });
+      expect(lettersAbout(name)[0]).not.toContain('forbidden"');
+      const first = (await asked(name)).length;
+      const eventSays = async (): Promise<unknown> => {
+        const [event, ...others] = await eventsAbout(name);
+        expect(others).toEqual([]);
+        expect(String(event?.['message'])).toContain(SAYS_NO);
+        return [event?.['reason'], event?.['count']];
+      };
+      await cell.backstop(uid);
+      expect((await asked(name)).slice(first)).toHaveLength(REQUESTS_OF_A_LOOK);
+      expect(await eventSays()).toEqual(['Invalid', 1]);
+      await elevenMinutesLater(name);
+      await cell.backstop(uid);
+      expect((await asked(name)).slice(first)).toHaveLength(2 * REQUESTS_OF_A_LOOK);
+      expect(await eventSays()).toEqual(['Invalid', 2]);
+      expect(lettersAbout(name)).toHaveLength(1);
+    },
+  );
+
+  test('once the object is mended it arrives, and its dead letter, healed by then, can be dropped', async () => {
+    const name = 'unwanted-widgets';
+    const filter = { name };
+    const before = (await cell.invoke('replay', { action: 'dry-run', filter })) as DryRunAnswer;
+    expect(before.entries.map(({ prospect }) => prospect)).toEqual(['would-act']);
+    await f0.consumer.merge(widgets, at(name), { spec: { size: 'small' } });
+    await untilObject(f0.provider, widgets, at(name));
+    await until('nothing is under way', () => cell.isIdle());
+    const listed = (await cell.invoke('replay', { action: 'list', filter })) as ListAnswer;
+    expect(listed.groups).toMatchObject([{ error: 'invalid', status: 422, api: 'widgets.example.org', entries: 1 }]);
+    const healed = (await cell.invoke('replay', { action: 'dry-run', filter })) as DryRunAnswer;
+    expect(healed.entries.map(({ prospect }) => prospect)).toEqual(['healed']);
+    expect(await cell.invoke('replay', { action: 'drop' })).toMatchObject({ dropped: 1, kept: 1 });
+    expect(lettersAbout(name)).toEqual([]);
+    expect(lettersAbout('unwanted-gauges')).toHaveLength(1);
+  });
+
+  test('once the provider takes it, a replay makes it arrive at once', async () => {
+    const name = 'unwanted-later';
+    await f0.consumer.make(widgets, at(name), { spec: { size: 'forbidden' } });
+    await until('the dead letter is there', () => lettersAbout(name).length === 1);
+    await f0.provider.delete(policyBindings, { name: 'sizes' });
+    await until('the policy is lifted', async () => !(await isRefused(widgets, { size: 'forbidden' })));
+    expect(await f0.provider.find(widgets, at(name))).toBeUndefined();
+    const replayed = await cell.invoke('replay', { action: 'replay', filter: { name } });
+    expect(replayed).toMatchObject({ matched: 1, enqueued: 1, notRemoved: 0 });
+    await untilObject(f0.provider, widgets, at(name));
+    expect(lettersAbout(name)).toEqual([]);
+  });
+});
