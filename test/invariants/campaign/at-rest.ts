@@ -1,24 +1,29 @@
 import { jsonContains, jsonEqual } from '../../../lib/kube/json.ts';
 import type { Network, TestCluster } from '../../support/faults/network.ts';
 import type { Consumer } from './cell.ts';
+import type { Monitor } from './monitor.ts';
 import {
   annotation,
   bindingsOf,
   CLEANUP,
   CLUSTER,
+  conditionOf,
   CONFLICT,
+  deleting,
   has,
   inScope,
   instancesOf,
   keyOfSeen,
   lists,
+  MANAGED,
   OBJECT,
   objectsOf,
   SYNCER,
-  type Monitor,
   type Seen,
   type SeenBinding,
-} from './monitor.ts';
+} from './seen.ts';
+import type { Scene } from './scene.ts';
+import { relatedProblems, relatedStrays } from './at-rest-related.ts';
 import { apis, hostOf, type ApiName } from './setup.ts';
 
 /**
@@ -44,26 +49,11 @@ export function whatIsWrong(
       );
   }
   found.push(...straysOf({ network, provider, consumers, monitor, exempt }));
+  found.push(...relatedStrays({ network, consumers, monitor, exempt }));
   return found;
 }
 
-interface Scene {
-  readonly network: Network;
-  readonly cluster: TestCluster;
-  readonly provider: TestCluster;
-  readonly consumer: Consumer;
-  readonly monitor: Monitor;
-}
-
-interface ConditionSeen {
-  readonly type: string;
-  readonly status: string;
-  readonly observedGeneration?: number;
-}
-const conditionOf = (object: Seen | undefined, type: string): ConditionSeen | undefined =>
-  (object?.status as { conditions?: ConditionSeen[] } | undefined)?.conditions?.find((each) => each.type === type);
 const isReady = (object: Seen | undefined): boolean => conditionOf(object, 'Ready')?.status === 'True';
-const deleting = (object: Seen | undefined): boolean => object?.metadata.deletionTimestamp !== undefined;
 
 const connectionOf = ({ cluster }: Scene): Seen | undefined =>
   objectsOf(cluster, 'core.kbind.io', 'connections').find(({ metadata }) => metadata.name === 'provider');
@@ -85,6 +75,9 @@ function consumerProblems(scene: Scene): string[] {
     ...connectionProblems(scene),
     ...bindingsOf(scene.cluster).flatMap((binding) => bindingProblems(scene, binding)),
     ...(Object.keys(apis) as ApiName[]).flatMap((api) => apiProblems(scene, api)),
+    ...bindingsOf(scene.cluster)
+      .filter((binding) => !deleting(binding) && isReady(binding) && isReady(connectionOf(scene)))
+      .flatMap((binding) => relatedProblems(scene, binding)),
   ];
 }
 
@@ -106,7 +99,37 @@ function connectionProblems(scene: Scene): string[] {
     return [
       `the Connection's Ready is ${String(isReady(connection))}, its credential ${credentialWorks(scene) ? 'works' : 'does not'}`,
     ];
-  return [];
+  return isReady(connection) ? autoBindProblems(scene, connection) : [];
+}
+
+interface ConnectionSpec {
+  readonly autoBind?: boolean;
+  readonly schema: { readonly source: 'CRD' | 'OpenAPI' | 'Auto' };
+}
+
+/** What the provider offers: by label, or everything that it serves; with Auto the labels count where there are any. */
+function exportsOf(scene: Scene): ApiName[] {
+  const all = Object.keys(apis) as ApiName[];
+  const labelled = all.filter(
+    (api) => crdOf(scene.provider, api)?.metadata.labels?.['core.kbind.io/exported'] === 'true',
+  );
+  const source = (connectionOf(scene)?.spec as ConnectionSpec | undefined)?.schema.source ?? 'CRD';
+  if (source === 'OpenAPI' || (source === 'Auto' && labelled.length === 0)) return all;
+  return labelled;
+}
+
+function autoBindProblems(scene: Scene, connection: Seen): string[] {
+  if ((connection.spec as ConnectionSpec).autoBind !== true) return [];
+  const namesake = bindingsOf(scene.cluster).find(
+    ({ kind, metadata }) => kind === 'ClusterBinding' && metadata.name === connection.metadata.name,
+  );
+  const exports = exportsOf(scene).sort();
+  if (namesake === undefined) return exports.length === 0 ? [] : ['autoBind made no ClusterBinding'];
+  if (namesake.metadata.labels?.[MANAGED] !== 'true') return ['the ClusterBinding of autoBind lacks our label'];
+  const listed = namesake.spec.apis.map(({ name }) => name).sort();
+  return exports.length === 0 || !jsonEqual(listed, exports)
+    ? [`the ClusterBinding of autoBind lists ${listed.join(', ')} instead of ${exports.join(', ') || 'going'}`]
+    : [];
 }
 
 function bindingProblems(scene: Scene, binding: SeenBinding): string[] {
@@ -114,9 +137,8 @@ function bindingProblems(scene: Scene, binding: SeenBinding): string[] {
   if (deleting(binding)) return [`${name} is still being deleted`];
   const connection = connectionOf(scene);
   const ready = isReady(binding) && conditionOf(binding, 'Ready')?.observedGeneration === binding.metadata.generation;
-  const exported = binding.spec.apis.every(
-    ({ name: api }) => crdOf(scene.provider, api)?.metadata.labels?.['core.kbind.io/exported'] === 'true',
-  );
+  const exports: readonly string[] = exportsOf(scene);
+  const exported = binding.spec.apis.every(({ name: api }) => exports.includes(api));
   const usable = isReady(connection) && !deleting(connection);
   const crdsGoing = binding.spec.apis.some(({ name: api }) => deleting(crdOf(scene.cluster, api)));
   if (ready && !(usable && exported))
@@ -130,7 +152,8 @@ function coveringBinding(scene: Scene, api: string, object: Seen): SeenBinding |
   const all = bindingsOf(scene.cluster).filter(
     (binding) => lists(binding, api) && inScope(binding, object) && !deleting(binding),
   );
-  return all.find(({ kind }) => kind === 'ClusterBinding') ?? all[0];
+  const byName = all.sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
+  return byName.find(({ kind }) => kind === 'ClusterBinding') ?? byName[0];
 }
 
 function apiProblems(scene: Scene, api: ApiName): string[] {

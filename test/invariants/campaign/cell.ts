@@ -149,6 +149,8 @@ export class Cell {
   /** UIDs of what was made or adopted by work that was cut short: spec §8.3's exception. */
   readonly cutShort = new Set<string>();
   #open: App[] = [];
+  /** Batches of which a message holds these texts go to a second container too, that many ms later. */
+  #doubles: { readonly texts: readonly string[]; readonly afterMs: number }[] = [];
   invocations = 0;
   stopped = false;
 
@@ -209,6 +211,16 @@ export class Cell {
     this.#parts.time.after(5_000, () => this.#startForwarder(consumer));
   }
 
+  /** The next batch with these texts in a message reaches a second container while the first one still has it. */
+  doubleNext(texts: readonly string[], afterMs: number): void {
+    this.#doubles.push({ texts, afterMs });
+  }
+
+  /** What still waits does so no more. */
+  clearDoubles(): void {
+    this.#doubles = [];
+  }
+
   #compose(process: Process, queues?: Queues): App {
     const app = composeFor(this.#parts, process, {
       registry: this.#registry,
@@ -263,7 +275,7 @@ export class Cell {
     process.crashes = this.#parts.crashes;
     if (faults.draw(['killed'], 1.5) !== undefined)
       process.diesAt = process.awaits + 1 + faults.random.below(LONGEST_LIFE_AWAITS);
-    if (!extra && faults.draw(['duplicate'], 1) !== undefined) this.#alsoElsewhere(name, batch);
+    if (!extra) this.#perhapsDoubled(name, batch);
     const startedAt = time.now();
     const left = (): number => timeoutMs - (time.now() - startedAt);
     const cancelTimeout = time.after(timeoutMs, () => {
@@ -293,12 +305,18 @@ export class Cell {
   }
 
   /** The same batch in a second container at the same time: a message group is not a lock. */
-  #alsoElsewhere(name: FunctionName, batch: readonly Held[]): void {
+  #perhapsDoubled(name: FunctionName, batch: readonly Held[]): void {
+    const { faults, random, time } = this.#parts;
+    const aimed = this.#doubles.find(({ texts }) =>
+      batch.some(({ body }) => texts.every((text) => body.includes(text))),
+    );
+    if (aimed === undefined && faults.draw(['duplicate'], 1) === undefined) return;
+    this.#doubles = this.#doubles.filter((each) => each !== aimed);
     const other = this.#slots[name].find(({ busy }) => !busy);
     if (other === undefined) return;
-    this.#parts.faults.count('duplicate');
+    faults.count('duplicate');
     other.busy = true;
-    this.#parts.time.after(this.#parts.random.below(400), () => void this.#invoke(name, other, batch, true));
+    time.after(aimed?.afterMs ?? random.below(400), () => void this.#invoke(name, other, batch, true));
   }
 
   #startForwarder({ name, uid }: Consumer): void {

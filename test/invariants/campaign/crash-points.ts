@@ -1,4 +1,4 @@
-import type { Action } from './history.ts';
+import type { Action } from './actions.ts';
 import type { Plan } from './run.ts';
 
 /** One path of a reconcile, as a short history whose last steps, from `trigger` on, are walked by the functions. */

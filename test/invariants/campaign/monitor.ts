@@ -3,74 +3,37 @@ import { jsonEqual } from '../../../lib/kube/json.ts';
 import type { Network, TestCluster } from '../../support/faults/network.ts';
 import type { Consumer, Process } from './cell.ts';
 import { apis, type ApiName } from './setup.ts';
+import {
+  annotation,
+  bindingsOf,
+  CLEANUP,
+  CLUSTER,
+  has,
+  inScope,
+  instancesOf,
+  keyOfSeen,
+  lists,
+  MANAGED,
+  OBJECT,
+  RELATED,
+  SYNCER,
+  type Seen,
+  type SeenBinding,
+} from './seen.ts';
 
-/** What an object looks like to the watchman. */
-export interface Seen {
-  readonly metadata: {
-    readonly name: string;
-    readonly namespace?: string;
-    readonly uid: string;
-    readonly deletionTimestamp?: string;
-    readonly creationTimestamp?: string;
-    readonly generation?: number;
-    readonly labels?: Readonly<Record<string, string>>;
-    readonly annotations?: Readonly<Record<string, string>>;
-    readonly finalizers?: readonly string[];
-  };
-  readonly spec?: unknown;
-  readonly status?: unknown;
-  readonly [field: string]: unknown;
-}
-
-export const SYNCER = 'core.kbind.io/syncer';
-export const CLEANUP = 'core.kbind.io/cleanup';
-export const CLUSTER = 'core.kbind.io/consumer-cluster-uid';
-export const OBJECT = 'core.kbind.io/consumer-object-uid';
-export const CONFLICT = 'core.kbind.io/conflict';
-const MANAGED = 'core.kbind.io/managed';
 const CONNECTION = 'core.kbind.io/connection';
 const POLICY = 'core.kbind.io/deletion-policy';
 /** Reads of bindings are believed for 5 s; a little more passes on the way. */
 const BELIEVED_MS = 8_500;
 const GRACE_MS = 8_000;
-/** How old the answer to "who are you" may be before a create, and what passes on the way. */
 /** More events of one key than a history has steps. */
 const MANY_FIRST_FAILURES = 40;
+/** How old the answer to "who are you" may be before a create, and what passes on the way. */
 const CONFIRMED_MS = 13_000;
 
 const tableOf = (api: ApiName): string => `example.org/${apis[api].resource}`;
 const apiOfTable = (table: string): ApiName | undefined =>
   (Object.keys(apis) as ApiName[]).find((api) => tableOf(api) === table);
-
-/** All objects of a resource. */
-export const objectsOf = (cluster: TestCluster, group: string, plural: string): Seen[] =>
-  [...cluster.world.store.table({ group, plural }).values()] as unknown as Seen[];
-export const instancesOf = (cluster: TestCluster, api: ApiName): Seen[] =>
-  objectsOf(cluster, 'example.org', apis[api].resource);
-export const keyOfSeen = ({ metadata }: Seen): string =>
-  metadata.namespace === undefined ? metadata.name : `${metadata.namespace}/${metadata.name}`;
-export const annotation = (object: Seen | undefined, name: string): string | undefined =>
-  object?.metadata.annotations?.[name];
-export const has = (object: Seen | undefined, finalizer: string): boolean =>
-  object?.metadata.finalizers?.includes(finalizer) ?? false;
-
-export interface SeenBinding extends Seen {
-  readonly kind: string;
-  readonly spec: {
-    readonly apis: readonly { readonly name: string }[];
-    readonly conflictPolicy?: string;
-    readonly connectionRef: { readonly name: string };
-  };
-}
-export const bindingsOf = (cluster: TestCluster): SeenBinding[] =>
-  [
-    ...objectsOf(cluster, 'core.kbind.io', 'clusterbindings'),
-    ...objectsOf(cluster, 'core.kbind.io', 'bindings'),
-  ] as SeenBinding[];
-export const lists = (binding: SeenBinding, api: string): boolean => binding.spec.apis.some(({ name }) => name === api);
-export const inScope = (binding: SeenBinding, object: Seen): boolean =>
-  binding.kind === 'ClusterBinding' ||
-  (object.metadata.namespace !== undefined && binding.metadata.namespace === object.metadata.namespace);
 
 /** Watches every change as it is made, and holds those of the product against lines 1 and 2 of spec §8. */
 export class Monitor {
@@ -79,13 +42,17 @@ export class Monitor {
   readonly orphaned = new Set<string>();
   /** UIDs of instances whose finalizer somebody else removed, and of copies that a person touched the markers of. */
   readonly handled = new Set<string>();
-  /** Copies that a drain had to leave behind: `cluster|api|key`. */
+  /** Copies that a drain had to leave behind: `cluster|api|key`; related ones: `cluster|name of the binding`. */
   readonly leftBehind = new Set<string>();
   readonly #network: Network;
   readonly #consumers: readonly Consumer[];
   readonly #firstFailures = new Map<string, number>();
   readonly #last = new Map<string, Seen>();
+  /** What the product made in the cluster that an address led to by mistake. */
+  readonly #madeElsewhere = new Set<string>();
   readonly #lastAdopt = new Map<string, number>();
+  /** When a binding that asks for an API last stood, not deleting: `consumer|api|namespace` (none for all), or by its UID. */
+  readonly #lastBound = new Map<string, number>();
   /** A Connection was made while its address led elsewhere, and is pinned to what it found there. */
   misled = false;
   writes = 0;
@@ -105,6 +72,8 @@ export class Monitor {
       this.#noteFirstFailure(String(fields['key']));
     if (message === 'provider copy left behind by a drain')
       this.leftBehind.add(`${String(fields['cluster'])}|${String(fields['api'])}|${String(fields['key'])}`);
+    if (message === 'related copies left behind')
+      this.leftBehind.add(`${String(fields['cluster'])}|${String(fields['binding'])}`);
   }
 
   /** A chain of retries counts its attempts: what fails as a first attempt again and again does not. */
@@ -129,7 +98,7 @@ export class Monitor {
     const { doing } = this.#network;
     const product = doing?.actor.product === true;
     if (table === 'core.kbind.io/clusterbindings' || table === 'core.kbind.io/bindings')
-      this.#noteAdopt(name, previous, object);
+      this.#noteBinding(name, previous as SeenBinding | undefined, object as SeenBinding);
     const api = apiOfTable(table);
     if (api !== undefined && name !== 'provider' && name !== 'impostor')
       this.#noteRelease(name, api, { previous, object, product, deleted: change.type === 'DELETED' });
@@ -160,11 +129,30 @@ export class Monitor {
     else this.#onConsumer(event, api, cluster);
   }
 
-  #noteAdopt(name: string, previous: Seen | undefined, object: Seen): void {
-    for (const each of [previous, object] as (SeenBinding | undefined)[]) {
-      if (each?.spec.conflictPolicy !== 'Adopt') continue;
-      for (const api of each.spec.apis) this.#lastAdopt.set(`${name}|${api.name}`, this.#network.time.now());
+  #noteBinding(name: string, previous: SeenBinding | undefined, object: SeenBinding): void {
+    const now = this.#network.time.now();
+    for (const { kind, spec, metadata } of [previous ?? object, object]) {
+      if (metadata.deletionTimestamp === undefined) this.#lastBound.set(metadata.uid, now);
+      for (const api of spec.apis) {
+        if (spec.conflictPolicy === 'Adopt') this.#lastAdopt.set(`${name}|${api.name}`, now);
+        const scope = kind === 'ClusterBinding' ? '' : (metadata.namespace ?? '');
+        if (metadata.deletionTimestamp === undefined) this.#lastBound.set(`${name}|${api.name}|${scope}`, now);
+      }
     }
+  }
+
+  /** Spec §8: what was read of bindings is believed for 5 s; later nobody acts on one that is gone or deleting. */
+  #checkBound(consumer: string, api: ApiName, event: Event): void {
+    const cluster = this.#network.clusters.get(consumer);
+    if (cluster === undefined) return;
+    const live = bindingsOf(cluster).some(
+      (binding) =>
+        binding.metadata.deletionTimestamp === undefined && lists(binding, api) && inScope(binding, event.object),
+    );
+    const scopes = ['', event.object.metadata.namespace ?? ''];
+    const last = Math.max(...scopes.map((scope) => this.#lastBound.get(`${consumer}|${api}|${scope}`) ?? 0));
+    if (!live && this.#network.time.now() - last > BELIEVED_MS)
+      this.#fail(`acted on a binding that is no more: ${describe(event)}`);
   }
 
   #mayAdopt(consumer: string, api: string): boolean {
@@ -180,14 +168,21 @@ export class Monitor {
     return this.#network.clusters.get('impostor')?.uid;
   }
 
-  /** Who an address leads to is asked before a create when the last answer is older than 10 s: a create may come that late. */
+  /**
+   * Who an address leads to is asked before a create when the last answer is older than 10 s: a create may come that late, and
+   * what was made so carries our markers.
+   */
   #onImpostor(event: Event): void {
     const { time, faults } = this.#network;
     const now = time.elapsed();
-    const just = faults.episodes.some(
-      ({ kind, from }) => kind === 'other-cluster' && from <= now && now - from <= CONFIRMED_MS,
-    );
-    if (this.misled || (event.previous === undefined && just)) return;
+    const begun = faults.episodes.filter(({ kind }) => kind === 'other-cluster').map(({ from }) => from);
+    const just = [...begun, this.#network.ledElsewhereAt].some((from) => from <= now && now - from <= CONFIRMED_MS);
+    const { uid } = event.object.metadata;
+    if (this.misled || this.#madeElsewhere.has(uid)) return;
+    if (event.previous === undefined && just) {
+      this.#madeElsewhere.add(uid);
+      return;
+    }
     this.#fail(`wrote into a cluster that it was not sent to: ${describe(event)}`);
   }
 
@@ -195,6 +190,7 @@ export class Monitor {
   #onProvider(event: Event, api: ApiName | undefined): void {
     const { table, previous, object, process, deleted } = event;
     if (api !== undefined) return this.#onCopy(event, api);
+    if (RELATED_TABLES.has(table)) return this.#onRelated(event);
     const ours = object.metadata.labels?.[MANAGED] === 'true';
     if (table === '/namespaces' && previous === undefined && ours) return;
     if (
@@ -214,6 +210,7 @@ export class Monitor {
       if (annotation(object, OBJECT) === undefined || consumer === undefined)
         this.#fail(`a copy was made without its owner's names: ${describe(event)}`);
       process.made.push(object.metadata.uid);
+      if (consumer !== undefined) this.#checkBound(consumer.name, api, event);
       return;
     }
     const unmarked = annotation(previous, CLUSTER) === undefined && annotation(previous, OBJECT) === undefined;
@@ -229,13 +226,16 @@ export class Monitor {
       consumer === undefined
     ) {
       this.#fail(`an object with one marker of two was touched: ${describe(event)}`);
+    } else if (!event.deleted && !jsonEqual(previous.spec ?? null, object.spec ?? null)) {
+      this.#checkBound(consumer.name, api, event);
     }
   }
 
   /** Line 1 on the consumer. */
   #onConsumer(event: Event, api: ApiName | undefined, cluster: TestCluster): void {
-    const { table, previous, object, process, deleted } = event;
+    const { name, table, previous, object, process, deleted } = event;
     if (api !== undefined) {
+      if (!has(previous, SYNCER) && has(object, SYNCER)) this.#checkBound(name, api, event);
       const only = previous !== undefined && jsonEqual(withoutOurs(previous, true), withoutOurs(object, true));
       if (
         !only &&
@@ -250,11 +250,41 @@ export class Monitor {
     if (
       (kbind || table === '/secrets') &&
       previous !== undefined &&
-      jsonEqual(withoutOurs(previous, kbind), withoutOurs(object, kbind))
+      jsonEqual(withoutOurs(previous, kbind), withoutOurs(object, kbind)) &&
+      (kbind || jsonEqual(markings(previous), markings(object)))
     )
       return;
-    if (table === 'core.kbind.io/clusterbindings' && object.metadata.labels?.[MANAGED] === 'true') return;
+    if (RELATED_TABLES.has(table)) return this.#onRelated(event);
+    if (table === '/namespaces' && previous === undefined && object.metadata.labels?.[MANAGED] === 'true') return;
+    const mark = (previous ?? object).metadata.labels?.[MANAGED];
+    if (table === 'core.kbind.io/clusterbindings' && mark === 'true') return;
     this.#fail(`${process.name} touched what is not ours on the consumer: ${describe(event)}`);
+  }
+
+  /** Line 1 for related copies, on either side: they carry our markers from the first moment, and nothing else is touched. */
+  #onRelated(event: Event): void {
+    const { name, previous, object, process } = event;
+    const marked = previous ?? object;
+    const binding = annotation(marked, RELATED);
+    const owner = this.#consumers.find(({ uid }) => uid === annotation(marked, CLUSTER));
+    const here = owner !== undefined && (name === 'provider' || name === owner.name);
+    if (binding === undefined || !here || marked.metadata.labels?.[MANAGED] !== 'true')
+      this.#fail(
+        `${previous === undefined ? 'a related copy was made without our markers' : "somebody's object was touched"}: ${describe(event)}`,
+      );
+    else if (!event.deleted && annotation(object, RELATED) !== binding)
+      this.#fail(`a related copy went from one binding to another: ${describe(event)}`);
+    if (previous !== undefined) return;
+    process.made.push(object.metadata.uid);
+    const last = this.#lastBound.get(binding ?? '') ?? 0;
+    const cluster = this.#network.clusters.get(owner?.name ?? '');
+    const live =
+      cluster !== undefined &&
+      bindingsOf(cluster).some(
+        ({ metadata: { uid, deletionTimestamp } }) => uid === binding && deletionTimestamp === undefined,
+      );
+    if (!live && this.#network.time.now() - last > BELIEVED_MS)
+      this.#fail(`a related copy was made for a binding that is no more: ${describe(event)}`);
   }
 
   #onCrd(event: Event, cluster: TestCluster): void {
@@ -334,6 +364,8 @@ export class Monitor {
   }
 }
 
+const RELATED_TABLES: ReadonlySet<string> = new Set(['/secrets', '/configmaps']);
+
 interface Event {
   readonly name: string;
   readonly table: string;
@@ -357,6 +389,8 @@ function difference(before: unknown, after: unknown, path = ''): string {
 const owners = (object: Seen): unknown => [annotation(object, CLUSTER) ?? null, annotation(object, OBJECT) ?? null];
 const describe = ({ name, table, object, previous, deleted }: Event): string =>
   `${name} ${table} ${keyOfSeen(object)} ${deleted ? 'deleted' : previous === undefined ? 'made' : 'changed'}`;
+
+const markings = ({ metadata: { labels, annotations } }: Seen): unknown => [labels ?? {}, annotations ?? {}];
 
 const OURS = /^core\.kbind\.io\/(?!deletion-policy)/;
 const without = (map: Readonly<Record<string, string>> | undefined): Record<string, string> =>

@@ -9,8 +9,10 @@ import { takeOverProcess, VirtualTime } from '../../support/faults/virtual-time.
 import { eventOf, VirtualQueues } from '../../support/queue/virtual-queue.ts';
 import { whatIsWrong } from './at-rest.ts';
 import { Cell, composeFor, registryOf, startProcess, type Consumer, type Parts } from './cell.ts';
-import { perform, randomHistory, type Action } from './history.ts';
-import { bindingsOf, instancesOf, Monitor, objectsOf } from './monitor.ts';
+import { flavourOf, randomHistory, type Action } from './actions.ts';
+import { perform } from './perform.ts';
+import { Monitor } from './monitor.ts';
+import { bindingsOf, instancesOf, objectsOf } from './seen.ts';
 import { apis, personOf, setUp, type ApiName } from './setup.ts';
 
 /** Everything that a run depends on. The same plan does the same, always. */
@@ -55,6 +57,8 @@ const CRASH_WINDOW_MS = 14_000;
 /** A watch that fell silent is noticed by then; one that failed has rested for the longest time that it rests. */
 const SILENCE_MS = 240_000;
 const RESTED_MS = 45_000;
+/** An empty list of exports was seen twice by then, a minute apart. */
+const EMPTY_TWICE_MS = 160_000;
 /** A ten-minute sweep has passed by then. */
 const BACKSTOP_MS = 630_000;
 /** What a reconcile wrote has come back as events by then, and a 30-second refresh has looked. */
@@ -192,17 +196,21 @@ async function live(life: Life): Promise<string[]> {
   for (const action of plan.history) {
     await time.runUntil(action.at);
     if (life.options.verbose === true) life.log.push(`${Math.round(time.elapsed())} ### ${describeAction(action)}`);
-    await perform({ network, person: life.person }, action);
+    await perform({ network, person: life.person, cell, queues: parts.queues }, action);
   }
   await time.runUntil(end);
   const provider = network.clusters.get('provider');
   if (provider !== undefined) provider.away = false;
   network.clearTraps();
+  network.lead(/\.provider\.test$/, 'provider');
+  parts.queues.clearAims();
+  cell.clearDoubles();
   if (life.options.verbose === true) life.log.push(`${Math.round(time.elapsed())} ### faults stop`);
   const quiet = end + (plan.quietMs ?? QUIET_MS);
   const silent = plan.rate > 0 && parts.faults.kinds.has('silent-watch');
   const backstop = plan.ticks === 'all' ? BACKSTOP_MS : 0;
-  const noticed = end + Math.max(backstop, silent ? SILENCE_MS : RESTED_MS);
+  const followsExports = plan.history.some(followsEmptyExports) ? EMPTY_TWICE_MS : 0;
+  const noticed = end + Math.max(backstop, followsExports, silent ? SILENCE_MS : RESTED_MS);
   let lastWork = noticed;
   await time.runUntil(quiet, () => {
     if (!isAtRest(life)) lastWork = Math.max(lastWork, time.elapsed());
@@ -216,6 +224,12 @@ async function live(life: Life): Promise<string[]> {
     ...deadLetterProblems(parts),
   ];
   return found.length > 0 ? found : [...(await secondLook(life)), ...monitor.violations];
+}
+
+/** A Connection that has to tell an empty list from one that failed. */
+function followsEmptyExports({ what, value }: Action): boolean {
+  const { source, autoBind } = flavourOf(value);
+  return what === 'auto bind' || (what.endsWith('create connection') && (autoBind || source === 'Auto'));
 }
 
 /** Nothing is under way but refreshes. */

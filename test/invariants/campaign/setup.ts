@@ -98,12 +98,12 @@ export function personOf(network: Network): Person {
   };
 }
 
-export function connectionObject(autoBind = false): SentObject {
+export function connectionObject({ source = 'CRD', autoBind = false } = {}): SentObject {
   return {
     apiVersion: 'core.kbind.io/v1alpha1',
     kind: 'Connection',
     metadata: { name: CONNECTION },
-    spec: { kubeconfigSecretRef: { ...SECRET }, schema: { source: 'CRD' }, autoBind },
+    spec: { kubeconfigSecretRef: { ...SECRET }, schema: { source }, autoBind },
   };
 }
 
@@ -127,8 +127,11 @@ export function bindingObject(
 /** Everything that stands before a history begins. */
 export async function setUp(network: Network, person: Person, consumers: readonly string[]): Promise<void> {
   const provider = person.client('provider.test');
-  await provider.create(resources.crds, crdOf(widgets, true));
-  await provider.create(resources.crds, crdOf(gizmos, false));
+  // The one that an address may lead to by mistake offers the same: what is taken for the provider there goes a long way.
+  for (const offering of [provider, person.client('impostor.test')]) {
+    await offering.create(resources.crds, crdOf(widgets, true));
+    await offering.create(resources.crds, crdOf(gizmos, false));
+  }
   for (const name of consumers) {
     const client = person.client(`${name}.test`);
     for (const crd of kbindCrds) await client.create(resources.crds, crd);

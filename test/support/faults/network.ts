@@ -13,7 +13,7 @@ import type { KubeClient } from '../../../lib/kube/types.ts';
 import { createWrites } from '../../../lib/kube/writes.ts';
 import type { Clock } from '../../../lib/model/clock.ts';
 import { FIELD_MANAGER } from '../../../lib/model/markers.ts';
-import { requestFaults, type Faults } from './plan.ts';
+import { requestFaults, type Faults, type RequestFault } from './plan.ts';
 import type { Random } from './random.ts';
 import { Body, networkFailure, StreamBody } from './bodies.ts';
 import type { VirtualTime } from './virtual-time.ts';
@@ -68,12 +68,21 @@ export interface TestCluster {
 
 export type Away = 'refused' | 'silent' | 429 | 503;
 
-/** What somebody does the moment after the product has read an object: between its read and its write. */
+/** What somebody does, or what goes wrong, in the middle of a request of the product for one address. */
 export interface Trap {
   readonly cluster: string;
-  /** The end of the object's address. */
+  /** The end of the address. */
   readonly address: string;
-  spring(): Promise<void>;
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  readonly watch?: boolean;
+  /** A request is on its way to the server, or the answer of the server on its way back. */
+  readonly moment: 'request' | 'answer';
+  /** How many requests it springs for: once by default. */
+  times?: number;
+  /** Milliseconds since the beginning after which it lies in wait no more. */
+  readonly until?: number;
+  /** What it answers with goes wrong with the request that is on its way. */
+  spring(): Promise<RequestFault | undefined | void>;
 }
 
 /** Who does what is being done right now; undefined: the cluster's own controllers. */
@@ -99,6 +108,8 @@ export class Network {
   readonly #answers = new Map<string, Buffer>();
   doing: Doing | undefined;
   requests = 0;
+  /** When an address began to lead to another cluster, the last time; ms since the beginning. */
+  ledElsewhereAt = Number.NEGATIVE_INFINITY;
   #traps: Trap[] = [];
 
   constructor(time: VirtualTime, faults: Faults, random: Random) {
@@ -179,12 +190,36 @@ export class Network {
     this.#traps = [];
   }
 
-  async #springTraps(cluster: string, path: string): Promise<void> {
+  /** Springs those that lie in wait for this request, and says what goes wrong with it. */
+  async #springTraps(cluster: string, moment: Trap['moment'], call: Exchanged): Promise<RequestFault | undefined> {
+    if (!call.actor.product || this.#traps.length === 0) return undefined;
+    const { method, path } = call.options;
     const address = path.split('?')[0] ?? '';
-    const sprung = this.#traps.filter((trap) => trap.cluster === cluster && address.endsWith(trap.address));
-    if (sprung.length === 0) return;
-    this.#traps = this.#traps.filter((trap) => !sprung.includes(trap));
-    for (const trap of sprung) await trap.spring();
+    const sprung = this.#traps.filter(
+      (trap) =>
+        (trap.until ?? Number.POSITIVE_INFINITY) > this.time.elapsed() &&
+        trap.cluster === cluster &&
+        trap.moment === moment &&
+        trap.method === method &&
+        (trap.watch ?? false) === call.isWatch &&
+        address.endsWith(trap.address),
+    );
+    for (const trap of sprung) trap.times = (trap.times ?? 1) - 1;
+    this.#traps = this.#traps.filter(({ times }) => times !== 0);
+    let fault: RequestFault | undefined;
+    for (const trap of sprung) fault = (await trap.spring()) ?? fault;
+    if (fault !== undefined) this.faults.count(fault);
+    return fault;
+  }
+
+  /** Where the address of a provider leads: to another cluster for a while, and back. */
+  lead(host: RegExp, cluster: string): void {
+    const now = this.time.elapsed();
+    for (const [name, route] of this.routes) {
+      if (!host.test(name) || route.cluster === cluster) continue;
+      route.cluster = cluster;
+      this.ledElsewhereAt = now;
+    }
   }
 
   #latency(): number {
@@ -223,7 +258,7 @@ export class Network {
   }
 
   /** Faults that make no sense for a request become none. */
-  #fits(fault: (typeof requestFaults)[number] | undefined, options: Dispatcher.RequestOptions, isWatch: boolean) {
+  #fits(fault: RequestFault | undefined, options: Dispatcher.RequestOptions, isWatch: boolean) {
     const get = options.method === 'GET';
     if (fault === 'gone' && !(isWatch || options.path.includes('continue='))) return undefined;
     if (fault === 'stale-read' && !options.path.includes('resourceVersion=0')) return undefined;
@@ -233,7 +268,8 @@ export class Network {
   }
 
   async #exchange(call: Exchanged): Promise<Dispatcher.ResponseData> {
-    const { host, actor, options, fault } = call;
+    const { host, actor, options } = call;
+    let { fault } = call;
     const { time, faults } = this;
     const person = !actor.product;
     if (!person) await pass(time, fault === 'slow' ? this.#random.below(SLOW_ACT_MS) : this.#latency());
@@ -252,16 +288,17 @@ export class Network {
         return status(time, 401, 'Unauthorized');
       }
       if (faults.during('other-cluster', cluster.name)) {
-        faults.count('other-cluster');
         cluster = this.clusters.get('impostor') ?? cluster;
       }
+      if (cluster.name === 'impostor') faults.count('other-cluster');
+      fault = (await this.#springTraps(cluster.name, 'request', call)) ?? fault;
       const refusal = this.#refusal(fault);
       if (refusal !== undefined) return refusal;
     }
     if (!route.valid) return status(time, 401, 'Unauthorized');
     const answer = await this.#act(cluster, actor, { options, isWatch: call.isWatch });
     if (person || call.isWatch) return answer;
-    if (options.method === 'GET') await this.#springTraps(cluster.name, options.path);
+    await this.#springTraps(cluster.name, 'answer', call);
     await pass(time, fault === 'slow' ? this.#random.below(SLOW_ANSWER_MS) : this.#latency());
     if (fault === 'reset-after') throw networkFailure('ECONNRESET');
     if (fault === 'timeout-after') return status(time, 504, 'Timeout');
@@ -364,7 +401,7 @@ interface Exchanged {
   readonly actor: Actor;
   readonly options: Dispatcher.RequestOptions;
   readonly isWatch: boolean;
-  readonly fault: (typeof requestFaults)[number] | undefined;
+  readonly fault: RequestFault | undefined;
 }
 
 const actors = new Map<string, Actor>();
@@ -456,10 +493,10 @@ function fakeResponse(to: ResponseTo): { response: ServerResponse; closed(): voi
     },
     flushHeaders: () => undefined,
     write: (chunk: string) => to.stream?.push(Buffer.from(chunk)),
-    end(body: Buffer = Buffer.alloc(0)) {
+    end(body: Buffer | string = '') {
       response.writableEnded = true;
       if (to.stream !== undefined && code === 200) to.stream.end();
-      else to.end(code, headers, body);
+      else to.end(code, headers, Buffer.from(body));
     },
     on(event: string, listener: () => void) {
       if (event === 'close') closers.push(listener);

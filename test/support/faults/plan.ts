@@ -41,11 +41,9 @@ export const otherFaults = [
   'compacted',
 ] as const;
 
+export type RequestFault = (typeof requestFaults)[number];
 export type FaultKind =
-  | (typeof requestFaults)[number]
-  | (typeof watchFaults)[number]
-  | (typeof queueFaults)[number]
-  | (typeof otherFaults)[number];
+  RequestFault | (typeof watchFaults)[number] | (typeof queueFaults)[number] | (typeof otherFaults)[number];
 export const allFaults: readonly FaultKind[] = [...requestFaults, ...watchFaults, ...queueFaults, ...otherFaults];
 
 /** An outage, another cluster behind the address, a token that is not taken: on one side for a while. */

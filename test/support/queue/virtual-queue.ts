@@ -119,6 +119,13 @@ export class VirtualQueue {
   }
 }
 
+/** A fault that waits for the next messages that hold all these texts. */
+export interface Aim {
+  readonly texts: readonly string[];
+  readonly fault: 'send-refused' | 'send-unanswered' | 'late' | 'duplicate';
+  times: number;
+}
+
 /** The queues of a cell. */
 export class VirtualQueues {
   readonly control: VirtualQueue;
@@ -126,6 +133,7 @@ export class VirtualQueues {
   readonly work: VirtualQueue;
   /** Bodies of dead letters, and what crashed too often. */
   readonly dead: { readonly from: string; readonly body: string }[] = [];
+  #aims: Aim[] = [];
   readonly #faults: Faults;
 
   constructor(time: VirtualTime, faults: Faults) {
@@ -159,7 +167,7 @@ export class VirtualQueues {
 
   /** Puts messages into a queue and answers with the positions of those that it says it did not take. */
   send(name: QueueName, messages: readonly QueueMessage[]): number[] {
-    const fault = this.#faults.draw(queueFaults);
+    const fault = this.#aimed(messages) ?? this.#faults.draw(queueFaults);
     if (fault !== undefined && fault !== 'reordered') this.#faults.count(fault);
     const all = messages.map((_, position) => position);
     if (fault === 'send-refused') return all;
@@ -169,6 +177,23 @@ export class VirtualQueues {
       this.#put(name, message, fault);
     }
     return fault === 'send-unanswered' ? all : lost;
+  }
+
+  aim(aim: Aim): void {
+    this.#aims.push(aim);
+  }
+
+  /** What still waits does so no more. */
+  clearAims(): void {
+    this.#aims = [];
+  }
+
+  #aimed(messages: readonly QueueMessage[]): Aim['fault'] | undefined {
+    const aim = this.#aims.find(({ texts }) => messages.some(({ body }) => texts.every((text) => body.includes(text))));
+    if (aim === undefined) return undefined;
+    aim.times -= 1;
+    this.#aims = this.#aims.filter(({ times }) => times > 0);
+    return aim.fault;
   }
 
   #put(name: QueueName, message: QueueMessage, fault: string | undefined): void {

@@ -2,9 +2,10 @@ import type { KubeClient } from '../../../lib/kube/types.ts';
 import { resources, type KubeObject, type ObjectKey, type ResourceRef } from '../../../lib/model/api.ts';
 import { isError } from '../../../lib/model/errors.ts';
 import type { Network } from '../../support/faults/network.ts';
-import type { Random } from '../../support/faults/random.ts';
+import type { VirtualQueues } from '../../support/queue/virtual-queue.ts';
+import { flavourOf, type Action } from './actions.ts';
+import type { Cell } from './cell.ts';
 import {
-  apis,
   base64,
   bindingObject,
   CONNECTION,
@@ -16,81 +17,23 @@ import {
   type Person,
 } from './setup.ts';
 
-/** What people do. All parameters are in it, so that any part of a history can be left out when a failure is narrowed down. */
-export interface Action {
-  /** Milliseconds since the beginning. */
-  readonly at: number;
-  readonly what: (typeof kinds)[number];
-  readonly consumer: string;
-  readonly api: ApiName;
-  readonly key: ObjectKey;
-  readonly value: number;
-}
-
-const kinds = [
-  'create', 'create', 'create', 'create', 'edit', 'edit', 'edit', 'remove field', 'delete', 'delete', 'delete', 'recreate', 'orphan', 'no orphan',
-  'foreign create', 'foreign delete', 'edit copy', 'delete copy', 'strip markers', 'strip one marker', 'provider status', 'provider status', 'provider finalizer', 'provider unfinalizer',
-  'delete binding', 'create binding', 'create binding', 'recreate binding', 'namespaced binding', 'delete namespaced binding', 'adopt', 'fail', 'edit apis',
-  'delete connection', 'create connection', 'recreate connection', 'break secret', 'restore secret', 'restore secret', 'rotate', 'delete crd', 'unexport', 'export', 'provider away', 'provider back',
-  'edit foreign', 'usurp', 'usurp before apply', 'usurp before delete', 'foreign before create',
-] as const; // prettier-ignore
-
-/** What belongs together: most races need two steps of one theme on one object, within milliseconds. */
-const themes: readonly (readonly Action['what'][])[] = [
-  ['create', 'create', 'edit', 'remove field', 'remove field', 'delete', 'recreate', 'edit copy', 'provider status', 'provider finalizer', 'provider unfinalizer', 'strip one marker'],
-  ['create', 'create', 'edit', 'edit', 'foreign create', 'foreign delete', 'foreign delete', 'usurp', 'usurp before apply', 'usurp before apply', 'usurp before delete', 'usurp before delete', 'foreign before create', 'edit foreign', 'strip markers', 'strip one marker', 'adopt', 'fail'],
-  ['create', 'create', 'edit', 'delete', 'delete binding', 'create binding', 'recreate binding', 'namespaced binding', 'delete namespaced binding', 'delete connection', 'create connection', 'recreate connection'],
-  ['create', 'edit', 'edit', 'delete', 'break secret', 'restore secret', 'rotate', 'provider away', 'provider back', 'unexport', 'export'],
-]; // prettier-ignore
-
-const NAMES = ['a', 'b'] as const;
-
-/** A random history; the first steps make something that the others can spoil. */
-export function randomHistory(
-  random: Random,
-  options: { actions: number; consumers: readonly string[]; pauseMs: number },
-): Action[] {
-  let at = 2_000;
-  const actions: Action[] = [];
-  const theme = random.chance(0.6) ? random.pick(themes) : undefined;
-  const add = (what: Action['what'], fixed: Partial<Action> = {}): void => {
-    const api = random.chance(0.75) ? 'widgets.example.org' : 'gizmos.example.org';
-    const name = theme === undefined ? random.pick(NAMES) : NAMES[0];
-    const namespace = theme === undefined || random.chance(0.2) ? random.pick(NAMESPACES) : NAMESPACES[0];
-    const key = apis[api].namespaced ? { namespace, name } : { name };
-    actions.push({
-      at,
-      what,
-      consumer: random.pick(options.consumers),
-      api,
-      key,
-      value: random.below(1_000_000),
-      ...fixed,
-    });
-    at += random.chance(0.3) ? random.below(50) : random.below(options.pauseMs);
-  };
-  for (const consumer of options.consumers) {
-    add('create connection', { consumer });
-    add(random.chance(0.75) ? 'create binding' : 'namespaced binding', { consumer });
-  }
-  // Most histories let the API arrive before the first instance is made.
-  at += random.pick([0, 4_000, 8_000]);
-  for (let index = 0; index < 3; index += 1) add('create');
-  for (let index = 0; index < options.actions; index += 1) add(random.pick(theme ?? kinds));
-  return actions;
-}
-
-interface Stage {
+/** Where actions happen. */
+export interface Stage {
   readonly network: Network;
   readonly person: Person;
+  readonly cell: Cell;
+  readonly queues: VirtualQueues;
 }
 
-interface Call extends Stage {
+/** One action on its stage. */
+export interface Call extends Stage {
   readonly action: Action;
   readonly consumer: KubeClient;
   readonly provider: KubeClient;
   readonly ref: ResourceRef;
 }
+
+export type Deed = (call: Call) => Promise<unknown>;
 
 const REFUSALS = [
   'absent',
@@ -102,14 +45,8 @@ const REFUSALS = [
   'forbidden',
 ] as const;
 
-/** Does what a person would; what the server refuses (it is gone, it exists already) is as in life. */
-export async function perform(stage: Stage, action: Action): Promise<void> {
-  const consumer = stage.person.client(`${action.consumer}.test`);
-  const provider = stage.person.client('provider.test');
-  await unlessRefused(() => deeds[action.what]({ ...stage, action, consumer, provider, ref: apis[action.api] }));
-}
-
-async function unlessRefused(deed: () => Promise<unknown>): Promise<void> {
+/** What the server refuses (it is gone, it exists already) is as in life. */
+export async function unlessRefused(deed: () => Promise<unknown>): Promise<void> {
   try {
     await deed();
   } catch (error) {
@@ -128,7 +65,7 @@ const instance = ({ ref, action }: Call, extra: object = {}) => ({
   },
 });
 
-async function change(
+export async function change(
   client: KubeClient,
   ref: ResourceRef,
   key: ObjectKey,
@@ -138,7 +75,7 @@ async function change(
   await client.update(ref, edit(object) as KubeObject);
 }
 
-async function remove(client: KubeClient, ref: ResourceRef, key: ObjectKey): Promise<void> {
+export async function remove(client: KubeClient, ref: ResourceRef, key: ObjectKey): Promise<void> {
   const { metadata } = await client.get(ref, key);
   await client.delete(ref, key, metadata);
 }
@@ -153,14 +90,14 @@ const annotated = (object: KubeObject, changes: Readonly<Record<string, string |
   },
 });
 
-const clusterBinding = { name: 'binding' };
+export const clusterBinding = { name: 'binding' };
 const apisOf = ({ action: { value } }: Call): ApiName[] =>
   value % 3 === 0 ? ['widgets.example.org'] : ['widgets.example.org', 'gizmos.example.org'];
-const namespacedKey = ({ action }: Call) => ({
+export const namespacedKey = ({ action }: Call) => ({
   namespace: NAMESPACES[action.value % 2] ?? NAMESPACES[0],
   name: 'binding',
 });
-const createBinding = (call: Call): Promise<unknown> =>
+export const createBinding = (call: Call): Promise<unknown> =>
   call.consumer.create(
     resources.clusterBindings,
     bindingObject('ClusterBinding', { apis: apisOf(call), adopt: call.action.value % 5 === 0 }),
@@ -189,7 +126,7 @@ const setExported = ({ provider, action }: Call, exported: string): Promise<void
     metadata: { ...object.metadata, labels: { ...object.metadata.labels, 'core.kbind.io/exported': exported } },
   }));
 
-const editInstance = (call: Call): Promise<void> =>
+export const editInstance = (call: Call): Promise<void> =>
   change(call.consumer, call.ref, call.action.key, (object) => ({ ...object, spec: instance(call).spec }));
 
 async function createForeign(call: Call): Promise<void> {
@@ -201,26 +138,49 @@ async function createForeign(call: Call): Promise<void> {
   await call.provider.create(call.ref, instance(call, { labels: { owner: 'somebody' } }));
 }
 
-async function usurp(call: Call): Promise<void> {
+export async function usurp(call: Call): Promise<void> {
   await remove(call.provider, call.ref, call.action.key);
   await call.provider.create(call.ref, instance(call, { labels: { owner: 'somebody' } }));
 }
 
 /** Does it between the product's next read of the copy and the write that rests on it. */
-function whenRead({ network, ref, action }: Call, deed: () => Promise<unknown>): void {
-  const { namespace, name } = action.key;
-  const address = `${namespace === undefined ? '' : `/namespaces/${namespace}`}/${ref.resource}/${name}`;
-  network.setTrap({ cluster: 'provider', address, spring: () => unlessRefused(deed) });
+export function whenRead({ network, ref, action }: Call, deed: () => Promise<unknown>): void {
+  network.setTrap({
+    cluster: 'provider',
+    address: addressOf(ref, action.key),
+    method: 'GET',
+    moment: 'answer',
+    spring: () => unlessRefused(deed),
+  });
 }
+
+/** The end of the address of an object. */
+export const addressOf = (ref: ResourceRef, { namespace, name }: ObjectKey): string =>
+  `${collectionOf(ref, namespace)}/${name}`;
+export const collectionOf = (ref: ResourceRef, namespace: string | undefined): string =>
+  `${namespace === undefined ? '' : `/namespaces/${namespace}`}/${ref.resource}`;
 
 const OWNERS = { 'core.kbind.io/consumer-cluster-uid': undefined, 'core.kbind.io/consumer-object-uid': undefined };
 
-const deeds: Readonly<Record<Action['what'], (call: Call) => Promise<unknown>>> = {
-  create: (call) => call.consumer.create(call.ref, instance(call)),
+const createConnection: Deed = ({ consumer, action: { value } }) =>
+  consumer.create(resources.connections, connectionObject(flavourOf(value)));
+
+const setAutoBind = ({ consumer }: Call, autoBind: boolean): Promise<void> =>
+  change(consumer, resources.connections, { name: CONNECTION }, (object) => ({
+    ...object,
+    spec: { ...(object.spec as object), autoBind },
+  }));
+
+export const createInstance: Deed = (call) => call.consumer.create(call.ref, instance(call));
+export const removeInstance: Deed = ({ consumer, ref, action }) => remove(consumer, ref, action.key);
+
+/** What people do with instances, copies, bindings and Connections. */
+export const deeds = {
+  create: createInstance,
   edit: editInstance,
   'remove field': (call) =>
     change(call.consumer, call.ref, call.action.key, (object) => ({ ...object, spec: { size: 1 } })),
-  delete: ({ consumer, ref, action }) => remove(consumer, ref, action.key),
+  delete: removeInstance,
   recreate: async (call) => {
     await remove(call.consumer, call.ref, call.action.key);
     await call.consumer.create(call.ref, instance(call));
@@ -239,11 +199,11 @@ const deeds: Readonly<Record<Action['what'], (call: Call) => Promise<unknown>>> 
   },
   'usurp before delete': async (call) => {
     whenRead(call, () => usurp(call));
-    await remove(call.consumer, call.ref, call.action.key);
+    await removeInstance(call);
   },
   'foreign before create': async (call) => {
     whenRead(call, () => createForeign(call));
-    await call.consumer.create(call.ref, instance(call));
+    await createInstance(call);
   },
   'edit foreign': (call) =>
     change(call.provider, call.ref, call.action.key, (object) => ({ ...object, spec: { mine: call.action.value } })),
@@ -300,11 +260,13 @@ const deeds: Readonly<Record<Action['what'], (call: Call) => Promise<unknown>>> 
       spec: { ...(object.spec as object), apis: apisOf(call).map((name) => ({ name })) },
     })),
   'delete connection': ({ consumer }) => remove(consumer, resources.connections, { name: CONNECTION }),
-  'create connection': ({ consumer }) => consumer.create(resources.connections, connectionObject()),
-  'recreate connection': async ({ consumer }) => {
-    await remove(consumer, resources.connections, { name: CONNECTION });
-    await consumer.create(resources.connections, connectionObject());
+  'create connection': createConnection,
+  'recreate connection': async (call) => {
+    await remove(call.consumer, resources.connections, { name: CONNECTION });
+    await createConnection(call);
   },
+  'auto bind': (call) => setAutoBind(call, true),
+  'no auto bind': (call) => setAutoBind(call, false),
   'break secret': (call) => setSecret(call, 'no kubeconfig'),
   'restore secret': (call) => setSecret(call, kubeconfigFor(newCredential(call))),
   rotate: async (call) => {
@@ -318,7 +280,7 @@ const deeds: Readonly<Record<Action['what'], (call: Call) => Promise<unknown>>> 
   export: (call) => setExported(call, 'true'),
   'provider away': ({ network }) => setAway(network, true),
   'provider back': ({ network }) => setAway(network, false),
-};
+} as const satisfies Readonly<Record<string, Deed>>;
 
 function setAway(network: Network, away: boolean): Promise<void> {
   const provider = network.clusters.get('provider');
