@@ -1,11 +1,13 @@
 import { parseArgs } from 'node:util';
 import { paths, planOfPath, type Path } from '../test/invariants/campaign/crash-points.ts';
+import { pathsWithFaults } from '../test/invariants/campaign/paths-with-faults.ts';
 import { report, Summary } from '../test/invariants/campaign/report.ts';
 import { run } from '../test/invariants/campaign/run.ts';
 
 /**
  * Kills the functions at each await of each reconcile path in turn: `node scripts/crash-points.ts [--path TEXT] [--every N] [--from N]
- * [--seconds N]`; `--every 0` only walks the paths. Prints a line per path; fails where a kill left something undone or behind, or where time was up before the last await.
+ * [--seconds N]`; `--every 0` only walks the paths,
+ * those with a fault at a chosen place first. Prints a line per path; fails where a kill left something undone or behind, or where time was up before the last await.
  */
 const { values } = parseArgs({
   options: {
@@ -40,7 +42,8 @@ async function walk(path: Path): Promise<void> {
   console.log(`${path.name}: ${whole.awaits} awaits, killed at ${killed}, ${failed} with violations`);
 }
 
-for (const path of paths.filter(({ name }) => name.includes(values.path))) {
+const onlyWalked = values.every === '0' ? pathsWithFaults : [];
+for (const path of [...onlyWalked, ...paths].filter(({ name }) => name.includes(values.path))) {
   await walk(path);
   // Whoever only walks the paths asks whether there is a violation at all.
   if (values.every === '0' && summary.failed > 0) break;

@@ -8,24 +8,25 @@ export interface Path {
   readonly history: readonly Action[];
 }
 
+/** Where short histories happen, if they do not say otherwise. */
 const widget = {
   consumer: 'blue',
   api: 'widgets.example.org',
   key: { namespace: 'team-a', name: 'a' },
   value: 1,
 } as const;
-const step = (at: number, what: Action['what'], fixed: Partial<Action> = {}): Action => ({
+export const step = (at: number, what: Action['what'], fixed: Partial<Action> = {}): Action => ({
   ...widget,
   at,
   what,
   ...fixed,
 });
-const connected = [step(2_000, 'create connection'), step(2_100, 'create binding')];
-const synced = [...connected, step(9_000, 'create'), step(12_000, 'provider status')];
+export const connected = [step(2_000, 'create connection'), step(2_100, 'create binding')];
+export const synced = [...connected, step(9_000, 'create'), step(12_000, 'provider status')];
 /** A binding whose policy is Adopt. */
 const adopting = [step(2_000, 'create connection'), step(2_100, 'create binding', { value: 10 })];
 
-const path = (name: string, before: readonly Action[], ...steps: readonly Action[]): Path => ({
+export const path = (name: string, before: readonly Action[], ...steps: readonly Action[]): Path => ({
   name,
   trigger: (steps[0]?.at ?? 0) - 1,
   history: [...before, ...steps],

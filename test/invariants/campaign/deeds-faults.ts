@@ -82,18 +82,21 @@ export const faultDeeds = {
     call.cell.killForwarder(call.action.consumer);
     return provoke(call);
   },
+  /** A forwarder starts anew, and the provider does not answer it for a while. */
   'watch of copies fails': (call) => {
     const { network, ref, cell, action } = call;
-    network.setTrap({
-      cluster: 'provider',
-      address: `/${ref.resource}`,
-      method: 'GET',
-      watch: true,
-      moment: 'request',
-      times: Number.POSITIVE_INFINITY,
-      until: network.time.elapsed() + 8_000 + digit(call, 1) * 2_000,
-      spring: () => Promise.resolve('error-503'),
-    });
+    for (const watch of [false, true])
+      network.setTrap({
+        cluster: 'provider',
+        address: `/${ref.resource}`,
+        method: 'GET',
+        watch,
+        who: 'forwarder',
+        moment: 'request',
+        times: Number.POSITIVE_INFINITY,
+        until: network.time.elapsed() + 8_000 + digit(call, 1) * 2_000,
+        spring: () => Promise.resolve('error-503'),
+      });
     network.faults.count('forwarder-killed');
     cell.killForwarder(action.consumer);
     return Promise.resolve();

@@ -75,6 +75,8 @@ export interface Trap {
   readonly address: string;
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly watch?: boolean;
+  /** Only requests of actors with this in their name. */
+  readonly who?: string;
   /** A request is on its way to the server, or the answer of the server on its way back. */
   readonly moment: 'request' | 'answer';
   /** How many requests it springs for: once by default. */
@@ -202,6 +204,7 @@ export class Network {
         trap.moment === moment &&
         trap.method === method &&
         (trap.watch ?? false) === call.isWatch &&
+        call.actor.name.includes(trap.who ?? '') &&
         address.endsWith(trap.address),
     );
     for (const trap of sprung) trap.times = (trap.times ?? 1) - 1;
