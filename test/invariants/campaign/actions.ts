@@ -19,7 +19,7 @@ const kinds = [
   'delete binding', 'create binding', 'create binding', 'recreate binding', 'namespaced binding', 'delete namespaced binding', 'adopt', 'fail', 'edit apis',
   'delete connection', 'create connection', 'recreate connection', 'break secret', 'restore secret', 'restore secret', 'rotate', 'delete crd', 'unexport', 'export', 'provider away', 'provider back',
   'edit foreign', 'usurp', 'usurp before apply', 'usurp before delete', 'foreign before create',
-  'relate', 'relate', 'make source', 'make source', 'delete source', 'auto bind', 'no auto bind',
+  'relate', 'relate', 'make source', 'make source', 'delete source', 'auto bind', 'no auto bind', 'own namesake',
   'reads of the copy fail', 'address leads elsewhere', 'queue refuses', 'kill forwarder', 'watch of copies fails', 'delete before create', 'unbind after read',
 ] as const; // prettier-ignore
 
@@ -36,7 +36,7 @@ const themes = {
   bindings: ['create', 'create', 'edit', 'delete', 'delete binding', 'create binding', 'recreate binding', 'namespaced binding', 'delete namespaced binding', 'delete connection', 'create connection', 'recreate connection'],
   credentials: ['create', 'edit', 'edit', 'delete', 'break secret', 'restore secret', 'rotate', 'provider away', 'provider back', 'unexport', 'export'],
   related: ['relate', 'relate', 'relate namespaced', 'namespaced binding', 'make source', 'make source', 'make source', 'make source', 'edit source', 'edit source', 'delete source', 'unlabel source', 'make target', 'make target', 'delete target', 'edit related copy', 'usurp before related write', 'usurp before related delete', 'unrelate before create', 'recreate binding', 'delete binding', 'create binding'],
-  exports: ['create', 'edit', 'delete', 'auto bind', 'no auto bind', 'unexport', 'unexport', 'export', 'export', 'recreate connection', 'delete connection', 'create connection', 'delete binding', 'create binding'],
+  exports: ['create', 'edit', 'delete', 'auto bind', 'no auto bind', 'own namesake', 'unexport', 'unexport', 'export', 'export', 'recreate connection', 'delete connection', 'create connection', 'delete binding', 'create binding'],
   places: ['create', 'create', 'edit', 'edit', 'delete', 'provider status', 'recreate binding', 'create binding', 'reads of the copy fail', 'reads of the copy fail', 'address leads elsewhere', 'queue refuses', 'queue refuses', 'kill forwarder', 'watch of copies fails', 'delete before create', 'delete before create', 'unbind after read'],
 } as const satisfies Readonly<Record<string, readonly What[]>>; // prettier-ignore
 type Theme = keyof typeof themes;

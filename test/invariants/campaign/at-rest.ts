@@ -125,7 +125,8 @@ function autoBindProblems(scene: Scene, connection: Seen): string[] {
   );
   const exports = exportsOf(scene).sort();
   if (namesake === undefined) return exports.length === 0 ? [] : ['autoBind made no ClusterBinding'];
-  if (namesake.metadata.labels?.[MANAGED] !== 'true') return ['the ClusterBinding of autoBind lacks our label'];
+  // Somebody's own: left to them.
+  if (namesake.metadata.labels?.[MANAGED] !== 'true') return [];
   const listed = namesake.spec.apis.map(({ name }) => name).sort();
   return exports.length === 0 || !jsonEqual(listed, exports)
     ? [`the ClusterBinding of autoBind lists ${listed.join(', ')} instead of ${exports.join(', ') || 'going'}`]

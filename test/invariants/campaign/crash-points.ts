@@ -23,6 +23,11 @@ export const step = (at: number, what: Action['what'], fixed: Partial<Action> = 
 });
 export const connected = [step(2_000, 'create connection'), step(2_100, 'create binding')];
 export const synced = [...connected, step(9_000, 'create'), step(12_000, 'provider status')];
+/** All four kinds of related resources by label ({@link Action.value}). */
+export const related = [...connected, step(8_000, 'relate', { value: 3 })];
+const NOTHING = { value: 5 };
+export const SECRET_OF_PROVIDER = { value: 4 };
+const CONFIGMAP_OF_CONSUMER = { value: 7 };
 /** A binding whose policy is Adopt. */
 const adopting = [step(2_000, 'create connection'), step(2_100, 'create binding', { value: 10 })];
 
@@ -91,6 +96,29 @@ export const paths: readonly Path[] = [
     step(32_000, 'restore secret', { value: 78 }),
   ),
   path('somebody deletes the CRD', synced, step(20_000, 'delete crd')),
+  path('a related Secret comes', related, step(16_000, 'make source', SECRET_OF_PROVIDER)),
+  path('a related ConfigMap of the consumer comes', related, step(16_000, 'make source', CONFIGMAP_OF_CONSUMER)),
+  path(
+    'a related Secret changes',
+    [...related, step(12_000, 'make source', SECRET_OF_PROVIDER)],
+    step(16_000, 'edit source', SECRET_OF_PROVIDER),
+  ),
+  path(
+    'an entry of related resources is removed',
+    [...related, step(12_000, 'make source', SECRET_OF_PROVIDER)],
+    step(16_000, 'relate', NOTHING),
+  ),
+  path(
+    'a binding goes with its related copies',
+    [...related, step(12_000, 'make source', CONFIGMAP_OF_CONSUMER)],
+    step(20_000, 'delete binding'),
+  ),
+  path('autoBind comes', [step(2_000, 'create connection')], step(9_000, 'auto bind')),
+  path(
+    'a Connection goes with the binding that autoBind made',
+    [step(2_000, 'create connection', { value: 21 }), step(9_000, 'create')],
+    step(20_000, 'delete connection'),
+  ),
 ];
 
 /** What came back after a crash had five minutes more; no ten-minute backstop helps. */

@@ -21,6 +21,7 @@ import { NAMESPACES } from './setup.ts';
 const READ_FAULTS: readonly RequestFault[] = ['plain-404', 'plain-404', 'error-500', 'error-503', 'page', 'half', 'timeout-before', 'throttled']; // prettier-ignore
 const AFTER_A_BATCH_MS = 1_000;
 const ON_ITS_WAY_MS = 3_000;
+const A_MINUTE_MS = 60_000;
 /** Longer than anything is believed, shorter than a client waits for the head of an answer. */
 const LONG_READ_MS = 9_500;
 
@@ -53,13 +54,16 @@ export const faultDeeds = {
     const { network, ref, action } = call;
     const fault = READ_FAULTS[digit(call, 1) % READ_FAULTS.length] ?? 'plain-404';
     const spring = (): Promise<RequestFault> => Promise.resolve(fault);
-    const times = 1 + (digit(call, 2) % 4);
+    const long = digit(call, 3) === 9;
+    const times = long ? Number.POSITIVE_INFINITY : 1 + (digit(call, 2) % 4);
+    const until = long ? network.time.elapsed() + A_MINUTE_MS : Number.POSITIVE_INFINITY;
     network.setTrap({
       cluster: 'provider',
       address: addressOf(ref, action.key),
       method: 'GET',
       moment: 'request',
       times,
+      until,
       spring,
     });
     await provoke(call);

@@ -13,6 +13,8 @@ import {
 } from './deeds.ts';
 import { base64, NAMESPACES } from './setup.ts';
 
+const AFTER_A_BATCH_MS = 1_000;
+const ON_ITS_WAY_MS = 3_000;
 const SHARED = { matchLabels: { share: 'yes' } };
 const entry = (
   resource: 'secrets' | 'configmaps',
@@ -156,7 +158,7 @@ export const relatedDeeds = {
     });
     await deleteSource(call);
   },
-  /** The entry or the source goes while a copy is on its way. */
+  /** The entry or the source goes, and a second container finds nothing to do, while a copy is on its way. */
   'unrelate before create': async (call) => {
     const { targetCluster: cluster, ref, key } = placeOf(call);
     call.network.setTrap({
@@ -166,9 +168,10 @@ export const relatedDeeds = {
       address: collectionOf(ref, key.namespace),
       spring: async () => {
         await unlessRefused(() => (call.action.value % 7 < 3 ? relate(call, []) : deleteSource(call)));
-        return undefined;
+        await call.network.time.sleep(ON_ITS_WAY_MS);
       },
     });
+    call.cell.doubleNext(['"controller":"clusterbinding"'], AFTER_A_BATCH_MS);
     await makeSource(call);
   },
 } as const satisfies Readonly<Record<string, Deed>>;

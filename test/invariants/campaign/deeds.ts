@@ -265,6 +265,13 @@ export const deeds = {
     await remove(call.consumer, resources.connections, { name: CONNECTION });
     await createConnection(call);
   },
+  /** Somebody's own ClusterBinding where autoBind would make one; the second time it goes. */
+  'own namesake': async (call) => {
+    const namesake = await call.consumer.find(resources.clusterBindings, { name: CONNECTION });
+    if (namesake !== undefined) return remove(call.consumer, resources.clusterBindings, { name: CONNECTION });
+    const object = bindingObject('ClusterBinding', { apis: apisOf(call), adopt: false });
+    return call.consumer.create(resources.clusterBindings, { ...object, metadata: { name: CONNECTION } });
+  },
   'auto bind': (call) => setAutoBind(call, true),
   'no auto bind': (call) => setAutoBind(call, false),
   'break secret': (call) => setSecret(call, 'no kubeconfig'),

@@ -8,6 +8,7 @@ import {
   bindingsOf,
   CLEANUP,
   CLUSTER,
+  deleting,
   has,
   inScope,
   instancesOf,
@@ -15,6 +16,7 @@ import {
   lists,
   MANAGED,
   OBJECT,
+  objectsOf,
   RELATED,
   SYNCER,
   type Seen,
@@ -30,6 +32,8 @@ const GRACE_MS = 8_000;
 const MANY_FIRST_FAILURES = 40;
 /** How old the answer to "who are you" may be before a create, and what passes on the way. */
 const CONFIRMED_MS = 13_000;
+/** Between two empty lists, less what two clocks may differ by. */
+const EMPTY_MS = 57_000;
 
 const tableOf = (api: ApiName): string => `example.org/${apis[api].resource}`;
 const apiOfTable = (table: string): ApiName | undefined =>
@@ -53,6 +57,8 @@ export class Monitor {
   readonly #lastAdopt = new Map<string, number>();
   /** When a binding that asks for an API last stood, not deleting: `consumer|api|namespace` (none for all), or by its UID. */
   readonly #lastBound = new Map<string, number>();
+  /** When a CRD of the provider was offered last, as far as its changes tell. */
+  #lastExported = 0;
   /** A Connection was made while its address led elsewhere, and is pinned to what it found there. */
   misled = false;
   writes = 0;
@@ -95,6 +101,8 @@ export class Monitor {
     const object = change.object as unknown as Seen;
     if (change.type === 'DELETED') this.#last.delete(id);
     else this.#last.set(id, object);
+    if (name === 'provider' && table === 'apiextensions.k8s.io/customresourcedefinitions')
+      this.#noteExport(previous, object);
     const { doing } = this.#network;
     const product = doing?.actor.product === true;
     if (table === 'core.kbind.io/clusterbindings' || table === 'core.kbind.io/bindings')
@@ -127,6 +135,11 @@ export class Monitor {
     if (name === 'impostor') return this.#onImpostor(event);
     if (name === 'provider') this.#onProvider(event, api);
     else this.#onConsumer(event, api, cluster);
+  }
+
+  #noteExport(...states: readonly (Seen | undefined)[]): void {
+    if (states.some((crd) => crd?.metadata.labels?.['core.kbind.io/exported'] === 'true'))
+      this.#lastExported = this.#network.time.now();
   }
 
   #noteBinding(name: string, previous: SeenBinding | undefined, object: SeenBinding): void {
@@ -257,7 +270,7 @@ export class Monitor {
     if (RELATED_TABLES.has(table)) return this.#onRelated(event);
     if (table === '/namespaces' && previous === undefined && object.metadata.labels?.[MANAGED] === 'true') return;
     const mark = (previous ?? object).metadata.labels?.[MANAGED];
-    if (table === 'core.kbind.io/clusterbindings' && mark === 'true') return;
+    if (table === 'core.kbind.io/clusterbindings' && mark === 'true') return this.#onAutoBinding(event, cluster);
     this.#fail(`${process.name} touched what is not ours on the consumer: ${describe(event)}`);
   }
 
@@ -285,6 +298,17 @@ export class Monitor {
       );
     if (!live && this.#network.time.now() - last > BELIEVED_MS)
       this.#fail(`a related copy was made for a binding that is no more: ${describe(event)}`);
+  }
+
+  /** A list of exports that is empty, or was not answered, for a moment unbinds nobody (spec §2.6). */
+  #onAutoBinding({ previous, object }: Event, cluster: TestCluster): void {
+    if (previous === undefined || deleting(previous) || !deleting(object)) return;
+    const connection = objectsOf(cluster, 'core.kbind.io', 'connections').find(
+      ({ metadata }) => metadata.name === object.metadata.name,
+    );
+    const going = connection === undefined || deleting(connection);
+    if (!going && this.#network.time.now() - this.#lastExported < EMPTY_MS)
+      this.#fail('the ClusterBinding of autoBind was deleted though something was exported a moment ago');
   }
 
   #onCrd(event: Event, cluster: TestCluster): void {

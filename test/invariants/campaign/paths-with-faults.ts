@@ -1,4 +1,4 @@
-import { connected, path, step, synced, type Path } from './crash-points.ts';
+import { connected, path, related, SECRET_OF_PROVIDER, step, synced, type Path } from './crash-points.ts';
 import type { Action } from './actions.ts';
 
 /**
@@ -17,6 +17,7 @@ const ERROR_500 = tens(2);
 const ERROR_503 = tens(3);
 const FOUR_TIMES = hundreds(3);
 const THRICE = hundreds(2);
+const FOR_A_MINUTE = thousands(9);
 const SWEEP = tens(8);
 const TWICE = thousands(1);
 
@@ -24,6 +25,9 @@ const readsFail = (at: number, value: number): Action => step(at, 'reads of the 
 const named = (name: string): Pick<Action, 'key'> => ({ key: { namespace: 'team-a', name } });
 /** A Binding of another namespace has brought the API. */
 const apiIsThere = [step(2_000, 'create connection'), step(2_100, 'namespaced binding', { value: 11 })];
+
+const autoBound = [step(2_000, 'create connection', { value: 21 }), step(9_000, 'create')];
+const unexported = [step(20_000, 'unexport'), step(20_050, 'unexport', { api: 'gizmos.example.org' })];
 
 export const pathsWithFaults: readonly Path[] = [
   path('a 404 that is none comes before a deletion', synced, readsFail(20_000, DELETE + PLAIN_404 + FOUR_TIMES)),
@@ -73,4 +77,26 @@ export const pathsWithFaults: readonly Path[] = [
     step(20_000, 'namespaced binding', { value: 10 }),
     ...Array.from({ length: 24 }, (_, index) => step(20_030 + index * 25, 'create', named(`n${index}`))),
   ),
+  path('a copy loses one marker of two', synced, step(20_000, 'strip one marker'), step(21_000, 'edit', { value: 2 })),
+  path('the provider fails for a minute', synced, readsFail(20_000, EDIT + ERROR_500 + FOR_A_MINUTE)),
+  path(
+    "somebody's Secret stands where a related copy would",
+    related,
+    step(12_000, 'make target', SECRET_OF_PROVIDER),
+    step(16_000, 'make source', SECRET_OF_PROVIDER),
+    step(40_000, 'edit source', SECRET_OF_PROVIDER),
+  ),
+  path(
+    "somebody's Secret comes before a related write",
+    [...related, step(12_000, 'make source', SECRET_OF_PROVIDER)],
+    step(16_000, 'usurp before related write', { value: 16 }),
+  ),
+  path(
+    "somebody's Secret comes before a related copy is deleted",
+    [...related, step(12_000, 'make source', SECRET_OF_PROVIDER)],
+    step(16_000, 'usurp before related delete', SECRET_OF_PROVIDER),
+  ),
+  path('the entry goes while a related copy is made', related, step(16_000, 'unrelate before create', { value: 28 })),
+  path('nothing is exported for a moment', autoBound, ...unexported, step(50_000, 'export'), step(90_000, 'edit')),
+  path('nothing is exported any more', autoBound, ...unexported),
 ];
