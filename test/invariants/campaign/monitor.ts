@@ -28,8 +28,6 @@ const POLICY = 'core.kbind.io/deletion-policy';
 /** Reads of bindings are believed for 5 s; a little more passes on the way. */
 const BELIEVED_MS = 8_500;
 const GRACE_MS = 8_000;
-/** More events of one key than a history has steps. */
-const MANY_FIRST_FAILURES = 40;
 /** How old the answer to "who are you" may be before a create, and what passes on the way. */
 const CONFIRMED_MS = 13_000;
 /** Between two empty lists, less what two clocks may differ by. */
@@ -50,7 +48,6 @@ export class Monitor {
   readonly leftBehind = new Set<string>();
   readonly #network: Network;
   readonly #consumers: readonly Consumer[];
-  readonly #firstFailures = new Map<string, number>();
   readonly #last = new Map<string, Seen>();
   /** What the product made in the cluster that an address led to by mistake. */
   readonly #madeElsewhere = new Set<string>();
@@ -74,20 +71,18 @@ export class Monitor {
 
   /** Takes note of what the product says. */
   said(message: string, fields: Readonly<Record<string, unknown>>): void {
-    if (message === 'work failed' && fields['counted'] === 'Retried' && fields['attempt'] === 0)
-      this.#noteFirstFailure(String(fields['key']));
     if (message === 'provider copy left behind by a drain')
       this.leftBehind.add(`${String(fields['cluster'])}|${String(fields['api'])}|${String(fields['key'])}`);
     if (message === 'related copies left behind')
       this.leftBehind.add(`${String(fields['cluster'])}|${String(fields['binding'])}`);
   }
 
-  /** A chain of retries counts its attempts: what fails as a first attempt again and again does not. */
-  #noteFirstFailure(key: string): void {
-    const failures = (this.#firstFailures.get(key) ?? 0) + 1;
-    this.#firstFailures.set(key, failures);
-    if (failures === MANY_FIRST_FAILURES)
-      this.#fail(`attempts are not counted: ${key} failed ${failures} times as if for the first time`);
+  /** Takes note of what the product sends to its queues: whoever has failed counts it (design.md, rule 5). */
+  sent(body: string): void {
+    if (!body.includes('"firstFailure"') || body.includes('"type":"dead-letter"')) return;
+    const message = JSON.parse(body) as { readonly request?: Counted } & Counted;
+    const { attempt = 0, firstFailure } = message.request ?? message;
+    if (firstFailure !== undefined && attempt === 0) this.#fail(`attempts are not counted: ${body.slice(0, 200)}`);
   }
 
   #fail(text: string): void {
@@ -239,38 +234,49 @@ export class Monitor {
       consumer === undefined
     ) {
       this.#fail(`an object with one marker of two was touched: ${describe(event)}`);
+    } else if (startsDeletion(event)) {
+      this.#checkUnkept(consumer.name, api, event);
     } else if (!event.deleted && !jsonEqual(previous.spec ?? null, object.spec ?? null)) {
       this.#checkBound(consumer.name, api, event);
     }
   }
 
+  /** A copy is deleted only where its source goes, has gone, was never ours to sync, or is drained. */
+  #checkUnkept(consumer: string, api: ApiName, event: Event): void {
+    const cluster = this.#network.clusters.get(consumer);
+    if (cluster === undefined) return;
+    const owner = annotation(event.previous, OBJECT);
+    const source = instancesOf(cluster, api).find(({ metadata }) => metadata.uid === owner);
+    if (source === undefined || deleting(source) || !has(source, SYNCER) || this.#drains(cluster, api, source)) return;
+    this.#fail(`a copy was deleted whose source stands: ${describe(event)}`);
+  }
+
   /** Line 1 on the consumer. */
   #onConsumer(event: Event, api: ApiName | undefined, cluster: TestCluster): void {
-    const { name, table, previous, object, process, deleted } = event;
+    const { name, table, previous, object, process } = event;
+    const kbind = table.startsWith('core.kbind.io/');
+    const auto =
+      table === 'core.kbind.io/clusterbindings' && (previous ?? object).metadata.labels?.[MANAGED] === 'true';
+    if ((api !== undefined || kbind) && !auto && startsDeletion(event))
+      this.#fail(`a user's object was deleted: ${describe(event)}`);
     if (api !== undefined) {
       if (!has(previous, SYNCER) && has(object, SYNCER)) this.#checkBound(name, api, event);
-      const only = previous !== undefined && jsonEqual(withoutOurs(previous, true), withoutOurs(object, true));
-      if (
-        !only &&
-        !(deleted && previous !== undefined && jsonEqual(withoutOurs(previous, true), withoutOurs(object, true)))
-      )
+      if (previous === undefined || !jsonEqual(withoutOurs(previous, true), withoutOurs(object, true)))
         this.#fail(`a user's object was changed beyond our own: ${describe(event)}`);
       return;
     }
+    if (auto) return this.#onAutoBinding(event, cluster);
     if (table === '/events' || table === 'coordination.k8s.io/leases') return;
     if (table === 'apiextensions.k8s.io/customresourcedefinitions') return this.#onCrd(event, cluster);
-    const kbind = table.startsWith('core.kbind.io/');
     if (
       (kbind || table === '/secrets') &&
       previous !== undefined &&
       jsonEqual(withoutOurs(previous, kbind), withoutOurs(object, kbind)) &&
-      (kbind || jsonEqual(markings(previous), markings(object)))
+      (kbind || (jsonEqual(markings(previous), markings(object)) && !startsDeletion(event)))
     )
       return;
     if (RELATED_TABLES.has(table)) return this.#onRelated(event);
     if (table === '/namespaces' && previous === undefined && object.metadata.labels?.[MANAGED] === 'true') return;
-    const mark = (previous ?? object).metadata.labels?.[MANAGED];
-    if (table === 'core.kbind.io/clusterbindings' && mark === 'true') return this.#onAutoBinding(event, cluster);
     this.#fail(`${process.name} touched what is not ours on the consumer: ${describe(event)}`);
   }
 
@@ -301,8 +307,9 @@ export class Monitor {
   }
 
   /** A list of exports that is empty, or was not answered, for a moment unbinds nobody (spec §2.6). */
-  #onAutoBinding({ previous, object }: Event, cluster: TestCluster): void {
-    if (previous === undefined || deleting(previous) || !deleting(object)) return;
+  #onAutoBinding(event: Event, cluster: TestCluster): void {
+    const { object } = event;
+    if (!startsDeletion(event)) return;
     const connection = objectsOf(cluster, 'core.kbind.io', 'connections').find(
       ({ metadata }) => metadata.name === object.metadata.name,
     );
@@ -319,11 +326,10 @@ export class Monitor {
       return;
     }
     const ours = previous.metadata.labels?.[MANAGED] === 'true' && annotation(previous, CONNECTION) !== undefined;
-    const deletes =
-      previous.metadata.deletionTimestamp === undefined && object.metadata.deletionTimestamp !== undefined;
     if (!ours && !jsonEqual(withoutOurs(previous, true), withoutOurs(object, true)))
       this.#fail(`a CRD that is not ours was changed: ${describe(event)}`);
-    if (!deletes) return;
+    if (!startsDeletion(event)) return;
+    if (!ours) this.#fail(`a CRD that is not ours was deleted: ${describe(event)}`);
     const old = (binding: SeenBinding): boolean => this.#age(binding.metadata.creationTimestamp) > BELIEVED_MS;
     const live = bindingsOf(cluster).find(
       (binding) =>
@@ -386,6 +392,15 @@ export class Monitor {
         this.#age(binding.metadata.deletionTimestamp) >= GRACE_MS - 1_000,
     );
   }
+}
+
+/** The product asked for a deletion, and did not merely take away the last finalizer of what goes anyway. */
+const startsDeletion = ({ previous, object, deleted }: Event): boolean =>
+  previous !== undefined && !deleting(previous) && (deleted || deleting(object));
+
+interface Counted {
+  readonly attempt?: number;
+  readonly firstFailure?: number;
 }
 
 const RELATED_TABLES: ReadonlySet<string> = new Set(['/secrets', '/configmaps']);

@@ -135,6 +135,7 @@ export async function run(plan: Plan, options: { readonly verbose?: boolean } = 
       if (options.verbose === true) log.push(`${Math.round(time.elapsed())} ${message} ${JSON.stringify(fields)}`);
     },
   };
+  parts.queues.onSend = (body) => monitor.sent(body);
   const person = personOf(network);
   const done = setUp(
     network,

@@ -133,6 +133,8 @@ export class VirtualQueues {
   readonly work: VirtualQueue;
   /** Bodies of dead letters, and what crashed too often. */
   readonly dead: { readonly from: string; readonly body: string }[] = [];
+  /** Hears of everything that is sent. */
+  onSend: (body: string) => void = () => undefined;
   #aims: Aim[] = [];
   readonly #faults: Faults;
 
@@ -173,6 +175,7 @@ export class VirtualQueues {
     if (fault === 'send-refused') return all;
     const lost = fault === 'send-partial' ? all.filter(() => this.#faults.random.chance(0.5)) : [];
     for (const [position, message] of messages.entries()) {
+      this.onSend(message.body);
       if (lost.includes(position)) continue;
       this.#put(name, message, fault);
     }
