@@ -128,7 +128,8 @@ export function bindingObject(
 export async function setUp(network: Network, person: Person, consumers: readonly string[]): Promise<void> {
   const provider = person.client('provider.test');
   // The one that an address may lead to by mistake offers the same: what is taken for the provider there goes a long way.
-  for (const offering of [provider, person.client('impostor.test')]) {
+  const offerings = network.clusters.has('impostor') ? [provider, person.client('impostor.test')] : [provider];
+  for (const offering of offerings) {
     await offering.create(resources.crds, crdOf(widgets, true));
     await offering.create(resources.crds, crdOf(gizmos, false));
   }
