@@ -28,16 +28,28 @@ export function graceLeftMs({ deletedAt, now, serverDate }: DeletionTimes): numb
   return Math.max(0, deletedAt + DELETION_GRACE_MS - earliest);
 }
 
-/**
- * Which walk this is: the whole seconds since the deletion. Walks are 2 s and more apart, so each has its own number, and a
- * doubled delivery of one walk has the same: deduplication ids need both. Nothing has to be remembered for it.
- */
-export const walkNumber = ({ deletedAt, now }: DeletionTimes): number => Math.floor((now - deletedAt) / 1000);
+/** Seconds for which this binding has been walked. */
+const walkedFor = ({ deletedAt, now }: DeletionTimes): number =>
+  Math.max(0, (now - deletedAt - DELETION_GRACE_MS) / 1000);
 
-/** Seconds until the next walk: as long again as walking has lasted, which doubles from 2 s to 60 s. */
-export function nextWalkSeconds({ deletedAt, now }: DeletionTimes): number {
-  const walkedFor = Math.round((now - deletedAt - DELETION_GRACE_MS) / 1000);
-  return Math.min(MAX_DELAY, Math.max(FIRST_DELAY, walkedFor));
+/** Pauses until the longest, each twice the one before: 2, 4, 8, 16 and 32 s. */
+const DOUBLINGS = Math.floor(Math.log2(MAX_DELAY / FIRST_DELAY)) + 1;
+const DOUBLED_FOR = FIRST_DELAY * (2 ** DOUBLINGS - 1);
+
+/**
+ * Which walk this is: the pauses that have passed, so that nothing has to be remembered for it. Walks that were waited for
+ * each have their own number. One that an event brings about in between has the number of the last, and so has a doubled
+ * delivery: the queue swallows what either enqueues again.
+ */
+export function walkNumber(times: DeletionTimes): number {
+  const seconds = walkedFor(times);
+  if (seconds >= DOUBLED_FOR) return DOUBLINGS + Math.floor((seconds - DOUBLED_FOR) / MAX_DELAY);
+  return Math.floor(Math.log2(seconds / FIRST_DELAY + 1));
+}
+
+/** Seconds until the next walk: 2, doubling to 60. */
+export function nextWalkSeconds(times: DeletionTimes): number {
+  return Math.min(MAX_DELAY, FIRST_DELAY + Math.round(walkedFor(times)));
 }
 
 /** Another non-deleting binding, of either kind, anywhere, that lists the API. */

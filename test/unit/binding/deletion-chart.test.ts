@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { resources } from '../../../lib/model/api.ts';
 import { KbindError } from '../../../lib/model/errors.ts';
@@ -227,22 +228,40 @@ describe('the first eight seconds', () => {
 describe('walks', () => {
   test.each([
     [8, 2],
-    [10, 2],
-    [12, 4],
-    [16, 8],
-    [24, 16],
-    [40, 32],
-    [72, 60],
+    [10, 4],
+    [14, 8],
+    [22, 16],
+    [38, 32],
+    [70, 60],
+    [130, 60],
     [1000, 60],
   ])('after %i s the next one is %i s later', (now, seconds) => {
     expect(nextWalkSeconds({ deletedAt: 0, now: now * 1000, serverDate: undefined })).toBe(seconds);
   });
 
-  test('each has a number of its own, whatever was remembered', () => {
-    const numbers = [8, 10, 12, 16, 24, 40, 72, 132, 192].map((now) =>
-      walkNumber({ deletedAt: 0, now: now * 1000, serverDate: undefined }),
+  const numberAt = (seconds: number): number =>
+    walkNumber({ deletedAt: 0, now: seconds * 1000, serverDate: undefined });
+
+  test('each has the next number, however late the requeues come', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 900 }), { minLength: 12, maxLength: 12 }), (delays) => {
+        let now = 8_000;
+        let before = -1;
+        for (const delay of delays) {
+          now += delay;
+          const times = { deletedAt: 0, now, serverDate: undefined };
+          const number = walkNumber(times);
+          expect(number).toBeGreaterThan(before);
+          before = number;
+          now += nextWalkSeconds(times) * 1000;
+        }
+      }),
     );
-    expect(new Set(numbers).size).toBe(numbers.length);
+    expect([8, 10, 14, 22, 38, 70, 130, 190].map(numberAt)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  });
+
+  test('that come in between have the number of the last one', () => {
+    expect([8.5, 9.9, 10.1, 13.9, 14.1, 21.9, 69, 129].map(numberAt)).toEqual([0, 0, 1, 1, 2, 2, 4, 5]);
   });
 
   test('each enqueues every instance in scope with our finalizer, and says how many are left', async () => {
@@ -251,13 +270,13 @@ describe('walks', () => {
     for (const name of ['a', 'b', 'c']) world.instance(name, held);
     world.instance('free');
     const outcome: Outcome = await world.reconcile();
-    expect(world.told).toEqual([{ change: 'b-uid/20', keys: ['team-a/a', 'team-a/b', 'team-a/c'] }]);
+    expect(world.told).toEqual([{ change: 'b-uid/2', keys: ['team-a/a', 'team-a/b', 'team-a/c'] }]);
     expect(world.message('Ready')).toContain(`3 instances of ${API}`);
-    expect(outcome).toMatchObject({ type: 'wait', firstSeconds: 12 });
-    world.time += 12_000;
+    expect(outcome).toMatchObject({ type: 'wait', firstSeconds: 14 });
+    world.time += 14_000;
     world.consumer.date = world.time;
     await world.reconcile();
-    expect(world.told[1]?.change).toBe('b-uid/32');
+    expect(world.told[1]?.change).toBe('b-uid/3');
     expect(world.crdNow).toBeDefined();
   });
 
