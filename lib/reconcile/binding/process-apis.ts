@@ -9,6 +9,7 @@ import type { InstallRequest, SchemaResult } from '../schema-result.ts';
 import type { Side, World } from '../world.ts';
 import { isAskedNow, whyNotWatched } from './may-it-watch.ts';
 import { scopeOf, type Pass } from './target.ts';
+import { untilServed } from './until-served.ts';
 
 /** APIs of one binding that are worked on side by side. */
 const SIDE_BY_SIDE = 8;
@@ -52,7 +53,8 @@ function installRequest({ target, connection, belief }: Pass, provider: Side, ap
 async function processApi(world: World, pass: Pass, request: InstallRequest): Promise<ApiResult> {
   const openApi = pass.connection.status.activeSchemaSource === 'OpenAPI';
   const result = await (openApi ? readSchema(world, request) : installSchema(world, request));
-  const counted = await countConflicts(world, pass, result);
+  const look = (seen: SchemaResult): Promise<ApiResult> => countConflicts(world, pass, seen);
+  const counted = await untilServed(world, request, { first: result, look });
   return { ...counted, denied: await whatIsDenied(world, pass, request.provider, counted) };
 }
 

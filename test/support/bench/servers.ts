@@ -14,6 +14,8 @@ export interface SeenRequest {
   readonly namespace: string;
   readonly name: string;
   readonly uri: string;
+  /** When it arrived, epoch ms. */
+  readonly at: number;
 }
 
 /** What the server has seen so far: hand it to {@link BenchServer.since}. */
@@ -40,7 +42,16 @@ async function startEmbedded(name: string): Promise<BenchServer> {
   const cluster = await startEmbeddedCluster({ name });
   const seen: SeenRequest[] = [];
   cluster.onRequest(({ user, verb, plural, subresource, namespace, name, path, query }) => {
-    seen.push({ user, verb, resource: plural, subresource, namespace, name, uri: `${path}?${query.toString()}` });
+    seen.push({
+      user,
+      verb,
+      resource: plural,
+      subresource,
+      namespace,
+      name,
+      uri: `${path}?${query.toString()}`,
+      at: Date.now(),
+    });
   });
   return {
     kubeconfig: cluster.kubeconfig,
@@ -115,14 +126,16 @@ interface AuditLine {
   readonly stage: string;
   readonly verb: string;
   readonly requestURI: string;
+  readonly requestReceivedTimestamp: string;
   readonly user: { readonly username: string };
   readonly objectRef?: { resource?: string; subresource?: string; namespace?: string; name?: string };
 }
 
 function seenIn(text: string): SeenRequest[] {
   if (text === '') return [];
-  const { stage, verb, requestURI, user, objectRef = {} } = JSON.parse(text) as AuditLine;
+  const { stage, verb, requestURI, requestReceivedTimestamp, user, objectRef = {} } = JSON.parse(text) as AuditLine;
   if (stage !== (verb === 'watch' ? 'ResponseStarted' : 'ResponseComplete')) return [];
   const { resource = '', subresource = '', namespace = '', name = '' } = objectRef;
-  return [{ user: user.username, verb, resource, subresource, namespace, name, uri: requestURI }];
+  const at = Date.parse(requestReceivedTimestamp);
+  return [{ user: user.username, verb, resource, subresource, namespace, name, uri: requestURI, at }];
 }
