@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { MAX_DEPTH, tooDeep } from './depth.ts';
 import { isMap, isRawNumber, type JsonMap } from './raw-json.ts';
 
 /** Hex digits that hashes of canonical JSON keep (spec §1). */
@@ -38,15 +39,20 @@ const numberText = (value: unknown): string | undefined => {
 
 const presentKeys = (map: JsonMap): string[] => Object.keys(map).filter((key) => map[key] !== undefined);
 
-/** JSON with sorted keys and canonical numbers: equal values have equal texts. Members that are `undefined` are left out. */
-export function canonicalJson(value: unknown): string {
+/**
+ * JSON with sorted keys and canonical numbers: equal values have equal texts. Members that are `undefined` are left out.
+ * Like what follows, throws class `invalid` for what is nested deeper than MAX_DEPTH.
+ */
+export function canonicalJson(value: unknown, depth = 0): string {
   const number = numberText(value);
   if (number !== undefined) return number;
-  if (Array.isArray(value)) return `[${value.map((item: unknown) => canonicalJson(item ?? null)).join(',')}]`;
+  if (depth > MAX_DEPTH && typeof value === 'object' && value !== null) throw tooDeep();
+  if (Array.isArray(value))
+    return `[${value.map((item: unknown) => canonicalJson(item ?? null, depth + 1)).join(',')}]`;
   if (!isMap(value)) return JSON.stringify(value ?? null);
   const members = presentKeys(value)
     .sort()
-    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key])}`);
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key], depth + 1)}`);
   return `{${members.join(',')}}`;
 }
 
@@ -55,29 +61,36 @@ export function hashJson(value: unknown): string {
   return `sha256:${createHash('sha256').update(canonicalJson(value)).digest('hex').slice(0, HASH_DIGITS)}`;
 }
 
-const listsEqual = (a: readonly unknown[], b: unknown): boolean =>
-  Array.isArray(b) && a.length === b.length && a.every((item, index) => jsonEqual(item, b[index]));
-
 const scalarsEqual = (a: unknown, b: unknown): boolean => {
   const number = numberText(a);
   return number === undefined ? a === b : number === numberText(b);
 };
 
 /** Equality of JSON values: `1` is `1.0`, key order and `undefined` members do not count, null is not absence. */
-export function jsonEqual(a: unknown, b: unknown): boolean {
-  if (Array.isArray(a)) return listsEqual(a, b);
+export const jsonEqual = (a: unknown, b: unknown): boolean => equalAt(0, a, b);
+
+function equalAt(depth: number, a: unknown, b: unknown): boolean {
+  if (depth > MAX_DEPTH && typeof a === 'object' && a !== null && !isRawNumber(a)) throw tooDeep();
+  if (Array.isArray(a)) {
+    return Array.isArray(b) && a.length === b.length && a.every((item, index) => equalAt(depth + 1, item, b[index]));
+  }
   if (!isMap(a)) return scalarsEqual(a, b);
   if (!isMap(b)) return false;
   const keys = presentKeys(a);
   return (
-    keys.length === presentKeys(b).length && keys.every((key) => Object.hasOwn(b, key) && jsonEqual(a[key], b[key]))
+    keys.length === presentKeys(b).length &&
+    keys.every((key) => Object.hasOwn(b, key) && equalAt(depth + 1, a[key], b[key]))
   );
 }
 
 /** True when `whole` has everything that `part` has: maps may have more members, at every depth; lists are equal. */
-export function jsonContains(whole: unknown, part: unknown): boolean {
-  if (!isMap(part)) return jsonEqual(whole, part);
+export const jsonContains = (whole: unknown, part: unknown): boolean => containsAt(0, whole, part);
+
+function containsAt(depth: number, whole: unknown, part: unknown): boolean {
+  if (!isMap(part)) return equalAt(depth, whole, part);
+  if (depth > MAX_DEPTH) throw tooDeep();
   return (
-    isMap(whole) && presentKeys(part).every((key) => Object.hasOwn(whole, key) && jsonContains(whole[key], part[key]))
+    isMap(whole) &&
+    presentKeys(part).every((key) => Object.hasOwn(whole, key) && containsAt(depth + 1, whole[key], part[key]))
   );
 }

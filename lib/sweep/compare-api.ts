@@ -8,7 +8,7 @@ import { hasFinalizer } from '../reconcile/object-writes.ts';
 import { identityMapper, type Side, type World } from '../reconcile/world.ts';
 import { orderText } from './key-order.ts';
 import { mergeSides, type Pairing } from './merge.ts';
-import { judge, type SweptApi } from './needs-work.ts';
+import { judge, type Judgement, type SweptApi } from './needs-work.ts';
 import type { Outbox } from './outbox.ts';
 import { PagedList } from './paged-list.ts';
 import { TallyCounter, type Tally } from './tally.ts';
@@ -135,7 +135,7 @@ class Walk {
   async #compare(pairing: Pairing, counter: TallyCounter): Promise<void> {
     const { source } = pairing;
     if (source === undefined) return this.#withoutSource(pairing);
-    const judgement = judge(this.#pass.swept, source, await this.#copyOf(pairing, source));
+    const judgement = judgeAny(this.#pass.swept, source, await this.#copyOf(pairing, source));
     counter.instance(judgement, hasFinalizer(source, SYNCER_FINALIZER));
     if (judgement.work !== undefined) await this.#enqueue(keyOf(source), judgement.work);
   }
@@ -155,7 +155,7 @@ class Walk {
     const key = keyOf(copy);
     const source = await world.consumer.client.find(swept.api.ref, key, { signal: world.signal });
     if (source !== undefined) {
-      const { work } = judge(swept, source, copy);
+      const { work } = judgeAny(swept, source, copy);
       if (work !== undefined) await this.#enqueue(key, work);
       return;
     }
@@ -168,6 +168,16 @@ class Walk {
     world.metrics.count('SweepEnqueued', 1, { reason });
     if (!request.retry && !OWN_CHAIN.has(reason)) world.metrics.count('BackstopFound', 1, { reason });
     await outbox.add(reconcileRequest(world.cluster, 'instance', key, { api: swept.api.name, retry: request.retry }));
+  }
+}
+
+/** What cannot be compared (nested too deeply) holds up none of the others: its own reconcile says what is wrong. */
+function judgeAny(swept: SweptApi, source: KubeObject, copy: KubeObject | undefined | 'unknown'): Judgement {
+  try {
+    return judge(swept, source, copy);
+  } catch (error) {
+    if (!isError(error, 'invalid')) throw error;
+    return { work: 'cannot be compared', binding: undefined, synced: false };
   }
 }
 

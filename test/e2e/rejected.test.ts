@@ -10,6 +10,7 @@ import {
   makeConnection,
   PRODUCT_USER,
   startF0,
+  untilGone,
   untilObject,
   untilReady,
   widgets,
@@ -30,6 +31,8 @@ const admission = (resource: string, kind: string): ResourceRef => ({
 const policies = admission('validatingadmissionpolicies', 'ValidatingAdmissionPolicy');
 const policyBindings = admission('validatingadmissionpolicybindings', 'ValidatingAdmissionPolicyBinding');
 const SAYS_NO = 'no forbidden sizes here';
+/** What kube-apiserver takes: beyond 10,000 it calls an object no JSON. */
+const LEVELS = 9_900;
 /** A read, a create that is refused, and the look at what came of it. */
 const REQUESTS_OF_A_LOOK = 3;
 
@@ -159,6 +162,34 @@ describe('an object that the provider refuses for good', () => {
     },
   );
 
+  test.each([
+    ['lists', `{"deep":${'['.repeat(LEVELS)}1.5${']'.repeat(LEVELS)}}`],
+    ['maps', `${'{"a":'.repeat(LEVELS)}1.5${'}'.repeat(LEVELS)}`],
+  ])(
+    '%s nested as deeply as an API server takes: said on the object, and nobody else is held up',
+    async (what, spec) => {
+      const [deep, beside] = [`deep-${what}`, `beside-deep-${what}`];
+      const head = `"apiVersion":"example.org/v1","kind":"Widget","metadata":{"name":"${deep}"}`;
+      await f0.consumer.create(widgets, `{${head},"spec":${spec}}`, 'default');
+      await until('the dead letter is there', () => lettersAbout(deep).length > 0);
+      expect(JSON.parse(lettersAbout(deep)[0] ?? '')).toMatchObject({ attempts: 1, error: { class: 'invalid' } });
+      const events = await eventsAbout(deep);
+      expect(events.map((event) => event['message'])).toEqual([
+        expect.stringMatching(/cannot be copied: nested more than/),
+      ]);
+      await f0.consumer.make(widgets, at(beside), { spec: { size: 'small' } });
+      await untilObject(f0.provider, widgets, at(beside));
+      // The backstop lists all of them, and repairs what no event told of.
+      await f0.provider.merge(widgets, at(beside), { spec: { size: 'changed by hand' } });
+      await cell.backstop(uid);
+      await untilObject(f0.provider, widgets, at(beside), (copy) => (copy.spec as { size: string }).size === 'small');
+      expect(await f0.provider.find(widgets, at(deep))).toBeUndefined();
+      expect(lettersAbout(deep)).toHaveLength(1);
+      await f0.consumer.delete(widgets, at(deep));
+      await untilGone(f0.consumer, widgets, at(deep));
+    },
+  );
+
   test('once the object is mended it arrives, and its dead letter, healed by then, can be dropped', async () => {
     const name = 'unwanted-widgets';
     const filter = { name };
@@ -171,7 +202,7 @@ describe('an object that the provider refuses for good', () => {
     expect(listed.groups).toMatchObject([{ error: 'invalid', status: 422, api: 'widgets.example.org', entries: 1 }]);
     const healed = (await cell.invoke('replay', { action: 'dry-run', filter })) as DryRunAnswer;
     expect(healed.entries.map(({ prospect }) => prospect)).toEqual(['healed']);
-    expect(await cell.invoke('replay', { action: 'drop' })).toMatchObject({ dropped: 1, kept: 1 });
+    expect(await cell.invoke('replay', { action: 'drop' })).toMatchObject({ dropped: 3, kept: 1 });
     expect(lettersAbout(name)).toEqual([]);
     expect(lettersAbout('unwanted-gauges')).toHaveLength(1);
   });

@@ -1,3 +1,4 @@
+import { refuseDeep } from '../../kube/json.ts';
 import { keyText, type KubeObject } from '../../model/api.ts';
 import { isError } from '../../model/errors.ts';
 import { statusToCopy } from './status-to-copy.ts';
@@ -6,13 +7,14 @@ import { believing, type Pair, type Work } from './work.ts';
 /**
  * Copies the provider's status whole, when it differs. Guarded by the uid alone: whatever else changes on the consumer
  * object meanwhile does not make the provider's status less true.
- * @throws KbindError `invalid`, after an Event, for a status that the consumer's schema refuses.
+ * @throws KbindError `invalid`, after an Event, for a status that the consumer's schema refuses, or that is nested too deeply.
  */
 export async function copyStatus(work: Work, { source, belief }: Pair, copy: KubeObject): Promise<void> {
   const { world, api, name } = work;
   const status = statusToCopy(api, source, copy);
   if (status === undefined) return;
   try {
+    refuseDeep(status);
     await world.consumer.client.patch(
       api.ref,
       name.key,

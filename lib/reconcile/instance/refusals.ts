@@ -36,7 +36,10 @@ export async function tellRefusal(work: Work, source: KubeObject, error: unknown
   if (isError(error, 'namespace-terminating')) return waitForDeletion('the provider namespace is being terminated');
   if (isError(error, 'invalid')) {
     world.trace.step('Warning Event', 'Invalid');
-    const message = `The provider refuses ${object}: ${error.message}. It is tried again when this object changes.`;
+    // Without a status nobody was asked: it is we who cannot copy it.
+    const refused =
+      error.details.status === undefined ? `${object} cannot be copied` : `The provider refuses ${object}`;
+    const message = `${refused}: ${error.message}. It is tried again when this object changes.`;
     await world.events.warn(source, 'Invalid', message);
     const { uid, resourceVersion } = source.metadata;
     throw new KbindError('invalid', error.message, { ...error.details, refused: `${uid}/${resourceVersion}` }, error);

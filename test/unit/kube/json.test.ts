@@ -4,11 +4,13 @@ import {
   canonicalJson,
   hashJson,
   isRawNumber,
+  MAX_DEPTH,
   jsonContains,
   jsonEqual,
   parseJson,
   printForApply,
   printJson,
+  refuseDeep,
 } from '../../../lib/kube/json.ts';
 import { canonicalNumber } from '../../../lib/kube/canonical.ts';
 import { parse as parseYaml } from 'yaml';
@@ -79,6 +81,47 @@ describe('documents survive', () => {
   test('nulls, empty maps and lists, key order', () => {
     const document = '{"z":null,"a":{},"m":[],"b":[null,{}]}';
     expect(printJson(parseJson(document))).toBe(document);
+  });
+});
+
+describe('objects as deep as kube-apiserver takes them, which is 10,000 levels', () => {
+  const list = (depth: number, inside = '1.0'): string => `${'['.repeat(depth)}${inside}${']'.repeat(depth)}`;
+  const map = (depth: number): string => `${'{"a":'.repeat(depth)}9007199254740993${'}'.repeat(depth)}`;
+
+  test.each([
+    ['lists', list(10_000)],
+    ['maps', map(10_000)],
+  ])('%s are read, with all that lies beside them in a page', (_what, deep) => {
+    const page = parseJson(`{"items":[{"spec":{"n":9007199254740993}},{"spec":${deep}},{"spec":{"n":1.50}}]}`);
+    const [before, , after] = (page as { items: unknown[] }).items;
+    expect(printJson([before, after])).toBe('[{"spec":{"n":9007199254740993}},{"spec":{"n":1.50}}]');
+  });
+
+  test('keep what lies at their bottom', () => {
+    let inside = parseJson(list(10_000));
+    while (Array.isArray(inside)) [inside] = inside as unknown[];
+    expect(printJson(inside)).toBe('1.0');
+  });
+
+  test.each([
+    ['hashed', (value: unknown) => hashJson(value)],
+    ['compared', (value: unknown) => jsonEqual(value, parseJson(list(MAX_DEPTH + 2)))],
+    ['looked through', (value: unknown) => jsonContains({ a: value }, { a: parseJson(list(MAX_DEPTH + 2)) })],
+    ['copied', (value: unknown) => refuseDeep(value)],
+  ])(
+    'beyond what anybody means seriously they are refused when they are %s, as the object’s own fault',
+    (_what, use) => {
+      const value = parseJson(list(MAX_DEPTH + 2));
+      expect(() => use(value)).toThrow(expect.objectContaining({ errorClass: 'invalid' }));
+    },
+  );
+
+  test('up to there they are objects like others', () => {
+    const [value, other] = [parseJson(list(MAX_DEPTH)), parseJson(list(MAX_DEPTH, '2.0'))];
+    expect(hashJson(value)).not.toBe(hashJson(other));
+    expect(jsonEqual(value, structuredClone(JSON.parse(list(MAX_DEPTH))))).toBe(true);
+    expect(jsonEqual(value, other)).toBe(false);
+    expect(() => refuseDeep(value)).not.toThrow();
   });
 });
 
