@@ -16,7 +16,7 @@ function crd(status: 'True' | 'False', metadata: Partial<KubeObject['metadata']>
     kind: 'CustomResourceDefinition',
     metadata: { name: request.api, uid: 'u', resourceVersion: '1', ...metadata },
     status: { conditions },
-  } as KubeObject;
+  };
 }
 
 /** A consumer whose CRD is found like that, one look after the other; the last one stays. */
