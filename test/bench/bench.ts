@@ -33,9 +33,14 @@ export class Bench {
     [this.consumer, this.provider] = watched;
   }
 
-  static async start(options: { readonly server: ServerName; readonly n: number }): Promise<Bench> {
+  /** @param options.run starts what watches and reconciles; by default the cell's own forwarder, queues and functions */
+  static async start(options: {
+    readonly server: ServerName;
+    readonly n: number;
+    readonly run?: (cell: BenchCell) => Promise<unknown>;
+  }): Promise<Bench> {
     const cell = await BenchCell.start({ server: options.server });
-    await cell.startForwarder();
+    await (options.run ?? ((own) => own.startForwarder()))(cell);
     await cell.connect();
     await cell.bind('widgets', [API]);
     await cell.untilBound('widgets');

@@ -6,6 +6,7 @@ import type { ServerName } from '../support/bench/servers.ts';
 import { Bench } from './bench.ts';
 import { fleet, idle, storm } from './clusters.ts';
 import { limit } from './limit.ts';
+import { local } from './local.ts';
 import { medianRuns, summarize } from './medians.ts';
 import { tableOf, type Result } from './result.ts';
 import { change, create, deletion, lag, noop, status } from './scenarios.ts';
@@ -21,7 +22,12 @@ type InCell = (bench: Bench) => Promise<Result | readonly Result[]>;
 /** These leave the cell as they found it, so that they can be repeated: their medians are told. */
 const REPEATED: Readonly<Record<string, InCell>> = { limit, create, change, status, delete: deletion };
 const ONCE: Readonly<Record<string, InCell>> = { noop, backstop, relist, fanout, lag, drain };
-const ON_ITS_OWN: Readonly<Record<string, (n: number) => Promise<Result>>> = { storm, idle, fleet };
+const ON_ITS_OWN: Readonly<Record<string, (n: number, server: ServerName) => Promise<Result>>> = {
+  local: (_n, server) => local(server),
+  storm,
+  idle,
+  fleet,
+};
 const ALL = [REPEATED, ONCE, ON_ITS_OWN].flatMap((group) => Object.keys(group));
 
 const { values, positionals } = parseArgs({
@@ -76,7 +82,7 @@ async function runInCell(): Promise<void> {
 
 const loadBefore = loadavg()[0] ?? 0;
 await runInCell();
-for (const [name, run] of Object.entries(ON_ITS_OWN)) if (wanted.has(name)) keep(await run(n));
+for (const [name, run] of Object.entries(ON_ITS_OWN)) if (wanted.has(name)) keep(await run(n, server));
 
 const machine = {
   cpu: cpus()[0]?.model ?? 'unknown',
