@@ -4,9 +4,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pLimit from 'p-limit';
 import { startFauxqs, type FauxqsServer } from 'fauxqs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseMessage } from '../../../lib/queue/codec.ts';
+import { memoryOf } from '../../support/bench/processes.ts';
 import { embeddedKind } from '../../support/apiserver/kinds.ts';
 import { create, startPair, until, widgets, WIDGETS, type Pair } from './fixture.ts';
 
@@ -98,6 +100,40 @@ describe('forwarder process', () => {
     expect(await ended).toEqual([0, null]);
     expect(output()).not.toContain(pair.provider.server.kubeconfig.slice(0, 40));
   });
+
+  it.skipIf(process.platform !== 'linux')(
+    'holds no more memory beside 10,000 objects than beside 100, within 10 MB',
+    async () => {
+      const namespace = 'default';
+      const make = async (from: number, to: number): Promise<void> => {
+        const limit = pLimit(50);
+        const indices = Array.from({ length: to - from }, (_, index) => from + index);
+        await limit.map(indices, (index) =>
+          create(pair.consumer.admin, widgets, { metadata: { namespace, name: `m-${index}` }, spec: { index } }),
+        );
+      };
+      const heldAtRest = async (): Promise<number> => {
+        const posted = bodies('work').length;
+        // Garbage that was not collected yet says nothing: little room for it, and the least of several starts.
+        const { child, ended } = start({ NODE_OPTIONS: '--max-semi-space-size=2' });
+        await until(() => expect(bodies('work').length).toBeGreaterThan(posted));
+        await until(async () => expect(await status('/readyz')).toBe(200));
+        const { rssMb } = await memoryOf(child.pid ?? 0);
+        child.kill('SIGTERM');
+        await ended;
+        return rssMb;
+      };
+      const leastOfThree = async (): Promise<number> =>
+        Math.min(await heldAtRest(), await heldAtRest(), await heldAtRest());
+      await make(0, 100);
+      const few = await leastOfThree();
+      await make(100, 10_000);
+      const many = await leastOfThree();
+      expect(few).toBeGreaterThan(20);
+      expect(many - few).toBeLessThanOrEqual(10);
+    },
+    120_000,
+  );
 
   it('says in one line what is wrong with its configuration', async () => {
     const { output, ended } = start({ WORK_QUEUE_URL: undefined, PORT: 'http' });

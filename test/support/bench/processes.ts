@@ -55,13 +55,15 @@ export async function useSince(mark: UseMark): Promise<ProcessUse[]> {
     return {
       name: time === 1 ? own : `${own} ${time}`,
       cpuMs: cpuMs - (mark.get(pid) ?? 0),
-      peakRssMb: await peakRssMb(pid),
+      peakRssMb: (await memoryOf(pid)).peakRssMb,
     };
   });
   return Promise.all(uses);
 }
 
-async function peakRssMb(pid: number): Promise<number> {
+/** The memory that a process holds and the most that it held; 0 where there is no /proc. */
+export async function memoryOf(pid: number): Promise<{ readonly rssMb: number; readonly peakRssMb: number }> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
-  return Math.round(Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) / MB);
+  const megabytes = (field: RegExp): number => Math.round(Number(field.exec(status)?.[1] ?? 0) / MB);
+  return { rssMb: megabytes(/^VmRSS:\s+(\d+) kB/m), peakRssMb: megabytes(/^VmHWM:\s+(\d+) kB/m) };
 }
