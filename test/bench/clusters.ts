@@ -1,6 +1,6 @@
 import { keyText } from '../../lib/model/api.ts';
 import { startFleetTable } from '../support/aws/table.ts';
-import { BenchCell, widgets } from '../support/bench/cell.ts';
+import { BenchCell, widgets, type Consumer } from '../support/bench/cell.ts';
 import { registerClusters, simulateFleet } from '../support/bench/fleet.ts';
 import { simulateIdle } from '../support/bench/idle.ts';
 import { createInstance, forEach, keyAt, range } from '../support/bench/instances.ts';
@@ -9,11 +9,18 @@ import { percentile, resultOf, type Result } from './result.ts';
 import { Watched } from './watched.ts';
 
 const QUIET_CLUSTERS = 9;
-const STORM_SINGLES = 3;
+const CALM_SINGLES = 6;
+/** Room for the names of one cluster. */
+const SINGLES_AT_MOST = 10_000;
+/** Instances of each cluster that are made at once before anything is timed. */
+const WARMING = 10;
 
-/** One noisy cluster beside nine quiet ones: what the quiet ones' lag becomes. Embedded consumers: ten real ones are no small machine's. */
+/**
+ * One noisy cluster beside nine quiet ones: what the quiet ones' lag becomes. Embedded API servers, because ten real ones are
+ * no small machine's, in processes of their own, because they are not what is measured.
+ */
 export async function storm(n: number): Promise<Result> {
-  const cell = await BenchCell.start({ server: 'embedded', consumers: QUIET_CLUSTERS + 1 });
+  const cell = await BenchCell.start({ server: 'apart', consumers: QUIET_CLUSTERS + 1 });
   const watched = await Watched.start(cell.provider.hands, widgets);
   try {
     for (const consumer of cell.consumers) {
@@ -25,29 +32,49 @@ export async function storm(n: number): Promise<Result> {
     await cell.settled({ quietMs: 700 });
     const [noisy, ...quiet] = cell.consumers;
     if (noisy === undefined) throw new Error('a storm needs a noisy cluster');
-    const singles = async (from: number): Promise<number[]> => {
+    /** In each quiet cluster one object after the other, for as long as that is to go on. */
+    const singles = async (from: number, goOn: (count: number) => boolean): Promise<number[]> => {
       const lags: number[] = [];
-      for (const round of range(STORM_SINGLES)) {
-        for (const [position, consumer] of quiet.entries()) {
-          const index = from + round * QUIET_CLUSTERS + position;
+      const inOne = async (consumer: Consumer, position: number): Promise<void> => {
+        for (let count = 0; goOn(count); count += 1) {
+          const index = from + position * SINGLES_AT_MOST + count;
           const started = performance.now();
           await createInstance(consumer, index);
           lags.push((await watched.seen(keyText(keyAt(index)), (copy) => copy !== undefined)) - started);
         }
-      }
+      };
+      await Promise.all(quiet.map(inOne));
       return lags;
     };
-    const calm = await singles(100_000);
+    // Every container has worked for every cluster before: cold starts are another matter.
+    const warming = cell.consumers.map((consumer, position) =>
+      forEach(range(WARMING, 300_000 + position * WARMING), (index) => createInstance(consumer, index)),
+    );
+    await Promise.all(warming);
+    await cell.settled();
+    const calm = await singles(100_000, (count) => count < CALM_SINGLES);
     let stormy: number[] = [];
     const measured = await cell.measure(async () => {
-      const noise = forEach(range(n), (index) => createInstance(noisy, index));
-      stormy = await singles(200_000);
+      let raging = true;
+      const noise = forEach(
+        range(n),
+        async (index) => {
+          await createInstance(noisy, index);
+          await watched.seen(keyText(keyAt(index)), (copy) => copy !== undefined);
+        },
+        n,
+      ).finally(() => (raging = false));
+      stormy = await singles(200_000, () => raging);
       await noise;
       await cell.settled();
     }, noisy);
-    return resultOf({ scenario: 'storm', server: 'embedded', n }, measured, {
+    return resultOf({ scenario: 'storm', server: 'apart', n }, measured, {
       lags: stormy,
-      more: { calmP50: Math.round(percentile(calm, 0.5)), calmP99: Math.round(percentile(calm, 0.99)) },
+      more: {
+        singles: stormy.length,
+        calmP50: Math.round(percentile(calm, 0.5)),
+        calmP99: Math.round(percentile(calm, 0.99)),
+      },
     });
   } finally {
     await watched.stop();

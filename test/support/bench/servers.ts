@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { startEmbeddedCluster } from '../../../lib/embedded/index.ts';
 import { startRealCluster } from '../apiserver/real.ts';
 import { until } from '../kube/until.ts';
+import { startApart } from './apart.ts';
 
 /** One request as the API server saw it. A watch counts when it stands, anything else when it was answered. */
 export interface SeenRequest {
@@ -31,12 +32,18 @@ export interface BenchServer {
   stop(): Promise<void>;
 }
 
-export type ServerName = 'embedded' | 'real';
+/** `apart`: embedded, in a process of its own. */
+export type ServerName = 'embedded' | 'real' | 'apart';
 
 const MASTERS = ['system:masters'];
 
-export const startBenchServer = (kind: ServerName, name: string): Promise<BenchServer> =>
-  kind === 'real' ? startReal(name) : startEmbedded(name);
+const starters: Readonly<Record<ServerName, (name: string) => Promise<BenchServer>>> = {
+  embedded: startEmbedded,
+  real: startReal,
+  apart: startApart,
+};
+
+export const startBenchServer = (kind: ServerName, name: string): Promise<BenchServer> => starters[kind](name);
 
 async function startEmbedded(name: string): Promise<BenchServer> {
   const cluster = await startEmbeddedCluster({ name });
