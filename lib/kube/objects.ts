@@ -1,6 +1,6 @@
 import type { KubeObject, MetaObject, ObjectKey, ObjectMeta, ResourceRef } from '../model/api.ts';
 import type { KbindError } from '../model/errors.ts';
-import { isMap } from './raw-json.ts';
+import { isMap, type JsonMap } from './raw-json.ts';
 import { apiVersionOf } from './paths.ts';
 import { requestError, type Asked } from './status.ts';
 import type { ListPage } from './types.ts';
@@ -11,11 +11,32 @@ const noAnswer = (asked: Asked, problem: string): KbindError => requestError('un
 /** A question in the form of an object: it is answered and stored nowhere, so it has no name. */
 const isReview = ({ ref }: Asked): boolean => ref?.group === 'authorization.k8s.io';
 
+const TEXTS = ['namespace', 'uid', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp', 'generateName'];
+const isText = (value: unknown): boolean => typeof value === 'string';
+const isAbsent = (value: unknown): boolean => value === undefined || value === null;
+
+/** Whether metadata has the types that everybody relies on: a server that lies about them must not get further than this. */
+function isWellFormed(metadata: JsonMap): boolean {
+  const { labels, annotations, finalizers, managedFields, ownerReferences } = metadata;
+  const isTextMap = (value: unknown): boolean =>
+    isAbsent(value) || (isMap(value) && Object.values(value).every(isText));
+  const isListOf = (value: unknown, fits: (item: unknown) => boolean): boolean =>
+    isAbsent(value) || (Array.isArray(value) && value.every(fits));
+  return (
+    TEXTS.every((field) => isAbsent(metadata[field]) || isText(metadata[field])) &&
+    isTextMap(labels) &&
+    isTextMap(annotations) &&
+    isListOf(finalizers, isText) &&
+    isListOf(managedFields, isMap) &&
+    isListOf(ownerReferences, isMap)
+  );
+}
+
 /** An answered object. Throws class `unavailable` for anything else, an object of another name included. */
 export function toObject(value: unknown, asked: Asked & { readonly key?: ObjectKey | undefined }): KubeObject {
   const metadata = isMap(value) ? value['metadata'] : undefined;
   const named = isReview(asked) || (isMap(metadata) && typeof metadata['name'] === 'string');
-  if (!isMap(value) || !isMap(metadata) || !named) {
+  if (!isMap(value) || !isMap(metadata) || !named || !isWellFormed(metadata)) {
     throw noAnswer(asked, 'the answer is no object');
   }
   if (asked.key !== undefined && metadata['name'] !== asked.key.name) {

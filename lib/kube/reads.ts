@@ -12,6 +12,8 @@ import { watch } from './watch.ts';
 export const MAX_OBJECT_BYTES = 16 * 1024 * 1024;
 /** A page of a list, a document of OpenAPI. */
 export const MAX_LIST_BYTES = 64 * 1024 * 1024;
+/** All pages of a complete list together, unless its caller says less: a server whose list never ends must not fill a function. */
+const MAX_COMPLETE_BYTES = 256 * 1024 * 1024;
 /** Items a page of {@link KubeReads.listAll}. */
 export const PAGE_ITEMS = 500;
 /** How often a complete list starts over after a 410. */
@@ -78,7 +80,7 @@ interface PageCall<T> {
 }
 
 async function listPage<T>(exchange: Exchange, { ref, options, accept, toItem }: PageCall<T>): Promise<ListPage<T>> {
-  const { namespace, signal, ...query } = options;
+  const { namespace, signal, maxTotalBytes: _ofAllPages, ...query } = options;
   const asked = exchange.asked({ verb: 'list', ref });
   const { json, bytes, sentAt } = await sendList(exchange, {
     verb: 'list',
@@ -107,17 +109,23 @@ async function sendList(exchange: Exchange, call: Call): Promise<Answer> {
 
 /** All pages or nothing: what is decided on the list may be irreversible. */
 async function listAll<T>(lister: Lister<T>, ref: ResourceRef, options: ListOptions = {}): Promise<ListPage<T>> {
-  const { continue: _continue, resourceVersion: _version, resourceVersionMatch: _match, ...selection } = options;
+  const { continue: _continue, resourceVersion: _version, resourceVersionMatch: _match, ...rest } = options;
+  const { maxTotalBytes = MAX_COMPLETE_BYTES, ...selection } = rest;
   for (let start = 1; ; start += 1) {
     try {
-      return await allPages(lister, ref, { limit: PAGE_ITEMS, ...selection });
+      return await allPages(lister, ref, { limit: PAGE_ITEMS, ...selection }, maxTotalBytes);
     } catch (error) {
       if (!isError(error, 'expired') || start === MAX_STARTS) throw error;
     }
   }
 }
 
-async function allPages<T>(lister: Lister<T>, ref: ResourceRef, selection: ListOptions): Promise<ListPage<T>> {
+async function allPages<T>(
+  lister: Lister<T>,
+  ref: ResourceRef,
+  selection: ListOptions,
+  maxBytes: number,
+): Promise<ListPage<T>> {
   const first = await pageOf(lister, ref, selection);
   const items: T[] = [...first.items];
   let { continue: token, bytes, limit } = first;
@@ -129,6 +137,7 @@ async function allPages<T>(lister: Lister<T>, ref: ResourceRef, selection: ListO
     });
     for (const item of page.items) items.push(item);
     bytes += page.bytes;
+    if (bytes > maxBytes) throw requestError('unavailable', { verb: 'list', ref }, 'the list is too long');
     if (page.continue === token) throw requestError('unavailable', { verb: 'list', ref }, 'the server repeats a page');
     ({ continue: token, limit } = page);
   }

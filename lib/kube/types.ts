@@ -25,6 +25,8 @@ export interface ListOptions extends ReadOptions {
   readonly continue?: string | undefined;
   readonly resourceVersion?: string | undefined;
   readonly resourceVersionMatch?: 'Exact' | 'NotOlderThan' | undefined;
+  /** Of complete lists: bytes of all pages together; class `unavailable` beyond. */
+  readonly maxTotalBytes?: number | undefined;
 }
 
 export interface ListPage<T> {

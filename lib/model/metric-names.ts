@@ -39,6 +39,8 @@ export const metricNames = {
   BackstopFound:
     'Those of them that a ten-minute backstop found although an event should have: lost events, by reason.',
   SweepProviderLost: 'APIs whose comparison ended because the provider did not answer.',
+  SweepApiFailed:
+    'APIs that a sweep of several could not compare: each is swept again by itself, or by the next backstop.',
   CopiesWithoutSource: 'Provider copies of ours that no consumer object stands for. Nothing deletes them unasked.',
   CopiesLeftBehind: 'Provider copies that a drain had to leave.',
 } as const;

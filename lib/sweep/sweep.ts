@@ -10,6 +10,7 @@ import { readBindings } from '../reconcile/instance/work.ts';
 import type { Side, World } from '../reconcile/world.ts';
 import { writeCounts } from './binding-counts.ts';
 import { compareApi, type PassResult } from './compare-api.ts';
+import { leaveApart } from './left-apart.ts';
 import { planFate, tidyPlan } from './done-plans.ts';
 import type { SweptApi } from './needs-work.ts';
 import { Outbox } from './outbox.ts';
@@ -37,7 +38,8 @@ interface Sweep {
  * Compares both sides of APIs and enqueues the keys that need work (design.md, rule 10): all managed CRDs, bound or not,
  * or those that the request names. Only a tick's full sweep counts for the bindings' status and tidies plans.
  * @returns the request by which it goes on, when its time was up; undefined when it is done.
- * @throws KbindError for what makes the consumer's side unreadable: the sweep is then done again.
+ * @throws KbindError for what makes the consumer's side unreadable: the sweep is then done again. What is wrong with one API of
+ * several is left apart.
  */
 export async function runSweep(
   world: World,
@@ -83,9 +85,14 @@ async function sweepApis(sweep: Sweep, crds: readonly KubeObject[]): Promise<Swe
     const { name } = crd.metadata;
     if (index > 0 && sweep.outOfTime()) return { api: name };
     const from = sweep.request.cursor?.api === name ? sweep.request.cursor : undefined;
-    const result = await sweepApi(sweep, crd, from);
-    if (result !== undefined && 'cursor' in result) return { ...result.cursor, tally: result.tally };
-    if (result !== undefined) await finishApi(sweep, crd, result.tally);
+    try {
+      const result = await sweepApi(sweep, crd, from);
+      if (result !== undefined && 'cursor' in result) return { ...result.cursor, tally: result.tally };
+      if (result !== undefined) await finishApi(sweep, crd, result.tally);
+    } catch (thrown) {
+      if (crds.length === 1) throw thrown;
+      await leaveApart(sweep.world, sweep.request, { api: name, thrown });
+    }
   }
   return undefined;
 }

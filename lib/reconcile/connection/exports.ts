@@ -20,6 +20,9 @@ export interface ExportList {
   readonly silent: readonly string[];
 }
 
+/** A provider's schemas are held all at once; a large one has 1 MiB. */
+const MAX_EXPORTED_BYTES = 64 * 1024 * 1024;
+
 interface Asking {
   readonly client: KubeClient;
   readonly signal: AbortSignal;
@@ -27,7 +30,8 @@ interface Asking {
 
 /** CRDs labelled exported with at least one served version: a complete list, or an error. */
 export async function listExportedCrds({ client, signal }: Asking): Promise<ExportList> {
-  const { items } = await client.listAll(resources.crds, { labelSelector: `${EXPORTED_LABEL}=${TRUE}`, signal });
+  const labelSelector = `${EXPORTED_LABEL}=${TRUE}`;
+  const { items } = await client.listAll(resources.crds, { labelSelector, signal, maxTotalBytes: MAX_EXPORTED_BYTES });
   const crds = items.filter((crd) => crdSpec(crd).versions.some(({ served }) => served));
   return { apis: sorted(crds.map(exportOf)), crds, complete: true, served: new Map(), silent: [] };
 }

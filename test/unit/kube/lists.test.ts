@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { OpenKubeClient } from '../../../lib/kube/client.ts';
 import type { WatchEvent, WatchOptions } from '../../../lib/kube/types.ts';
 import { resources } from '../../../lib/model/api.ts';
-import { isError } from '../../../lib/model/errors.ts';
+import { isError, toKbindError, type KbindError } from '../../../lib/model/errors.ts';
 import { json, ScriptedServer, status, text, type Script } from '../../support/kube/scripted-server.ts';
 
 const { configmaps } = resources;
@@ -22,6 +22,12 @@ beforeEach(() => {
   client = server.client();
 });
 afterAll(() => server.stop());
+
+async function failure(request: Promise<unknown>): Promise<KbindError> {
+  const answer = await request.catch(toKbindError);
+  if (answer instanceof Error) return answer as KbindError;
+  throw new Error('did not fail');
+}
 
 /** Says 200 and nothing more. */
 const openStream: Script = (_seen, response) => {
@@ -101,6 +107,18 @@ describe('pages', () => {
   test('a server that repeats a page is given up', async () => {
     server.answer(json(200, { metadata: { resourceVersion: '9', continue: 'same' }, items: [] }));
     expect(await classOf(client.listAll(configmaps))).toBe('unavailable');
+  });
+
+  test('a server whose list never ends is given up at the bytes that its caller can hold', async () => {
+    server.answer((seen, response, request) => {
+      const page = Number(seen.url.searchParams.get('continue') ?? '0') + 1;
+      const metadata = { resourceVersion: '9', continue: String(page) };
+      return json(200, { metadata, items: [item(`p${page}`)], padding: 'x'.repeat(10_000) })(seen, response, request);
+    });
+    const error = await failure(client.listAll(configmaps, { maxTotalBytes: 100_000 }));
+    expect(error).toMatchObject({ errorClass: 'unavailable', message: 'list configmaps: the list is too long' });
+    expect(server.seen.length).toBeLessThanOrEqual(10);
+    expect(server.seen.every(({ url }) => !url.search.includes('maxTotalBytes'))).toBe(true);
   });
 
   test('pages of large objects are asked for again in halves, and nothing is left out', async () => {
