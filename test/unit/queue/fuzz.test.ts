@@ -49,10 +49,13 @@ function mutate(body: string, steps: readonly { at: number; with: unknown; how: 
     const name = names[at % Math.max(1, names.length)] ?? 'v';
     if (map === undefined) continue;
     if (how === 'remove') delete map[name];
-    else Object.defineProperty(map, how === 'add' ? `x${String(value)}` : name, define(value));
+    else Object.defineProperty(map, how === 'add' ? newName(value) : name, define(value));
   }
   return JSON.stringify(document);
 }
+
+/** Now and then a name that reaches a prototype. */
+const newName = (value: unknown): string => (typeof value === 'string' ? value : 'x');
 
 const define = (value: unknown): PropertyDescriptor => ({
   value,
