@@ -180,7 +180,7 @@ export class Sessions {
     const asked = instant(this.#options.clock);
     try {
       const { holder, lease } = this.#options;
-      await (lease === 'look' ? checkFleetLease : holdFleetLease)(entry.side.client, holder);
+      await (lease === 'look' ? checkFleetLease(entry.side.client, holder) : holdFleetLease(entry.side, holder));
       entry.heldByAnother = undefined;
       entry.leaseSeenAt = asked;
     } catch (error) {

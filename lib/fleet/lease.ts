@@ -9,6 +9,12 @@ import type { KubeClient } from '../kube/types.ts';
  */
 export const FLEET_LEASE = { namespace: 'kube-system', name: 'kbind-serverless' } as const;
 
+/** The consumer cluster, which says who it is. */
+interface LeaseSide {
+  readonly client: KubeClient;
+  readonly confirmIdentity: (maxAgeMs: number) => Promise<void>;
+}
+
 /** Installation and stage, as the Lease's holder. */
 export const holderOf = (installation: string, stage: string): string => `${installation}/${stage}`;
 
@@ -43,11 +49,14 @@ async function take(client: KubeClient, lease: KubeObject | undefined, holder: s
 
 /**
  * Makes sure that this cluster belongs to this installation; takes it when it belongs to none.
- * @throws KbindError class `held` that says who holds it; nothing else may be written there then
+ * @throws KbindError class `held` that says who holds it; nothing else may be written there then. Class `identity` where the
+ *   address leads to another cluster by now: that one is neither taken nor believed
  */
-export async function holdFleetLease(client: KubeClient, holder: string): Promise<void> {
+export async function holdFleetLease({ client, confirmIdentity }: LeaseSide, holder: string): Promise<void> {
   const lease = await client.find(resources.leases, FLEET_LEASE);
   const present = lease === undefined ? '' : holderIn(lease);
+  if (present === holder) return;
+  await confirmIdentity(0);
   refuseUnless(present === '' ? await take(client, lease, holder) : present, holder);
 }
 

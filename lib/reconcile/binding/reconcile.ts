@@ -5,6 +5,7 @@ import { CLEANUP_FINALIZER } from '../../model/markers.ts';
 import { bindingIsReady, connectionIsReady, providerEpoch } from '../../model/may-act.ts';
 import { done, wait, waitForDeletion, waitForPermission, type Outcome } from '../../model/outcome.ts';
 import type { ReconcileRequest } from '../../model/request.ts';
+import { doneAsAbsent } from '../absent.ts';
 import { addFinalizer, hasFinalizer } from '../object-writes.ts';
 import { withReadAgain } from '../read-again.ts';
 import {
@@ -45,7 +46,9 @@ async function reconcile(world: World, request: ReconcileRequest): Promise<Outco
   trace.step(nodes.start);
   trace.step(nodes.getBinding);
   const target = await readTarget(world, request);
-  if (!trace.decide(nodes.exists, target !== undefined) || target === undefined) return done('the binding is gone');
+  if (!trace.decide(nodes.exists, target !== undefined) || target === undefined) {
+    return doneAsAbsent(world, 'the binding is gone');
+  }
   if (isDeleting(target.binding)) return deleteBinding(world, target, request);
   refuseUnreadable(target);
   if (!hasFinalizer(target.binding, CLEANUP_FINALIZER)) return addOurFinalizer(world, target);

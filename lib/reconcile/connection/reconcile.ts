@@ -4,6 +4,7 @@ import { parseConnection, type Connection } from '../../model/kinds.ts';
 import { CLEANUP_FINALIZER } from '../../model/markers.ts';
 import { done, wait, waitForProvider, type Outcome } from '../../model/outcome.ts';
 import type { ReconcileRequest } from '../../model/request.ts';
+import { doneAsAbsent } from '../absent.ts';
 import { addFinalizer, hasFinalizer } from '../object-writes.ts';
 import { withReadAgain } from '../read-again.ts';
 import { tellNewlyExported } from '../tell-dependents.ts';
@@ -29,7 +30,7 @@ async function reconcile(world: World, name: string): Promise<Outcome> {
   trace.step(nodes.start);
   const { value: connection, sentAt } = await world.reads.connection(name);
   if (!trace.decide(nodes.exists, connection !== undefined) || connection === undefined) {
-    return done('the Connection is gone');
+    return doneAsAbsent(world, 'the Connection is gone');
   }
   const pass: Pass = { connection, belief: { sentAt } };
   if (trace.decide(nodes.deleting, isDeleting(connection))) return deleteConnection(world, pass);

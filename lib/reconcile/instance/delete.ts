@@ -1,3 +1,4 @@
+import { doneAsAbsent } from '../absent.ts';
 import { hasFinalizer, removeFinalizer } from '../object-writes.ts';
 import type { Side } from '../world.ts';
 import type { Belief } from '../../kube/types.ts';
@@ -31,7 +32,9 @@ export async function deleteInstance(work: Work, object: KubeObject): Promise<Ou
   }
   const connection = await pinnedConnection(work);
   const held = whyHeld(work, connection?.value);
-  if (held !== undefined || connection?.value === undefined) return tellHeld(work, object, held ?? 'no Connection');
+  if (connection?.value === undefined)
+    return doneAsAbsent(work.world, await tellHeld(work, object, held ?? 'no Connection'));
+  if (held !== undefined) return done(await tellHeld(work, object, held));
   const belief = oldest(work.crd, connection);
   trace.step(deletionNodes.readProvider);
   const provider = await openForDeletion(work, connection.value);
@@ -56,11 +59,11 @@ function whyHeld({ world, api }: Work, connection: Connection | undefined): stri
   return deleting || connectionIsReady(connection) ? undefined : `Connection ${api.connection} is not Ready`;
 }
 
-async function tellHeld({ world }: Work, object: KubeObject, reason: string): Promise<Outcome> {
+async function tellHeld({ world }: Work, object: KubeObject, reason: string): Promise<string> {
   const remedy =
     'It goes on by itself when that is mended; the annotation core.kbind.io/deletion-policy: Orphan keeps it';
   await world.events.warn(object, 'Pending', `The provider copy cannot be deleted: ${reason}. ${remedy}.`);
-  return done(reason);
+  return reason;
 }
 
 /** A deleting Connection's credentials are used for as long as they work, and waited for when they do not. */

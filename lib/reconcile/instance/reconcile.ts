@@ -1,3 +1,4 @@
+import { doneAsAbsent } from '../absent.ts';
 import { addFinalizer, hasFinalizer } from '../object-writes.ts';
 import { withReadAgain } from '../read-again.ts';
 import type { World } from '../world.ts';
@@ -39,10 +40,12 @@ export function reconcileInstance(world: World, request: ReconcileRequest): Prom
   return withReadAgain(world, async () => {
     world.trace.step(nodes.start);
     const work = await workOf(world, request);
-    if (work === undefined) return done('the API does not exist on the consumer');
+    if (work === undefined) return doneAsAbsent(world, 'the API does not exist on the consumer');
     const object = await readSource(work);
     world.trace.decide(nodes.object, object !== undefined);
-    return object === undefined ? done('consumer object does not exist') : reconcileTelling(work, object);
+    return object === undefined
+      ? doneAsAbsent(world, 'consumer object does not exist')
+      : reconcileTelling(work, object);
   });
 }
 
@@ -73,7 +76,8 @@ async function reconcileObject(work: Work, object: KubeObject): Promise<Outcome>
     : 'the CRD is deleting or not managed';
   trace.decide(nodes.bound, refusal === undefined);
   if (refusal !== undefined || connection?.value === undefined || binding === undefined) {
-    return done(refusal ?? 'not bound');
+    const absent = binding === undefined || connection?.value === undefined;
+    return absent ? doneAsAbsent(work.world, refusal ?? 'not bound') : done(refusal ?? 'not bound');
   }
   trace.step(nodes.mapKey);
   const belief = oldest(work.crd, lists, connection);

@@ -7,6 +7,7 @@ import { done, waitForProvider, type Outcome } from '../../model/outcome.ts';
 import type { ReconcileRequest } from '../../model/request.ts';
 import { printWatchPlan, samePlan, watchPlanOf, type WatchPlan } from '../../model/watch-plan.ts';
 import type { Belief } from '../../kube/types.ts';
+import { doneAsAbsent } from '../absent.ts';
 import { setMarkers } from '../object-writes.ts';
 import { withReadAgain } from '../read-again.ts';
 import type { World } from '../world.ts';
@@ -43,7 +44,7 @@ async function reconcile(world: World, name: string): Promise<Outcome> {
 /** The CRD is gone or going. Going, its instances are swept, so that their copies and finalizers go, whoever asked for it. */
 async function stopWithCrd(world: World, crd: KubeObject | undefined, belief: Belief): Promise<Outcome> {
   world.trace.step(nodes.stopSyncer);
-  if (crd === undefined) return done('the CRD is gone, and its plan with it');
+  if (crd === undefined) return doneAsAbsent(world, 'the CRD is gone, and its plan with it');
   if (!isManaged(crd)) return done('the CRD is not managed');
   const { name, uid, resourceVersion } = crd.metadata;
   await world.tell.sweep({

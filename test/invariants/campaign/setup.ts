@@ -133,9 +133,10 @@ export async function setUp(network: Network, person: Person, consumers: readonl
     await offering.create(resources.crds, crdOf(widgets, true));
     await offering.create(resources.crds, crdOf(gizmos, false));
   }
+  for (const name of network.clusters.has('impostor') ? [...consumers, 'impostor'] : consumers)
+    for (const crd of kbindCrds) await person.client(`${name}.test`).create(resources.crds, crd);
   for (const name of consumers) {
     const client = person.client(`${name}.test`);
-    for (const crd of kbindCrds) await client.create(resources.crds, crd);
     for (const namespace of NAMESPACES)
       await client.create(resources.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
     network.routes.set(`${name}-0.provider.test`, { cluster: 'provider', valid: true });

@@ -77,6 +77,8 @@ export class FakeWorld {
   readonly confirmed: string[] = [];
   /** What opening the provider throws. */
   providerError: Error | undefined;
+  /** What the consumer's identity meets. */
+  identityError: Error | undefined;
   trace = new Trace();
 
   connection(change: { spec?: Fields; status?: Fields; metadata?: Fields; ready?: boolean } = {}): KubeObject {
@@ -127,7 +129,8 @@ export class FakeWorld {
       client: which === 'consumer' ? cache.client : cluster.client,
       confirmIdentity: (maxAgeMs) => {
         this.confirmed.push(`${which} ${maxAgeMs}`);
-        return Promise.resolve();
+        const error = which === 'consumer' ? this.identityError : undefined;
+        return error === undefined ? Promise.resolve() : Promise.reject(error);
       },
     });
     const note = (_object: KubeObject, reason: string, message: string): Promise<void> => {

@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest';
+import { resources } from '../../../lib/model/api.ts';
+import { KbindError } from '../../../lib/model/errors.ts';
+import { reconcileRequest } from '../../../lib/model/request.ts';
+import { reconcileConnection } from '../../../lib/reconcile/connection/reconcile.ts';
+import { runSweep } from '../../../lib/sweep/sweep.ts';
+import { FakeWorld } from '../binding/fake-world.ts';
+import { API, InstanceWorld } from '../instance/instance-world.ts';
+
+/** Everything that a reconcile may take for absent on the consumer, and what it does then. */
+const rows: readonly [string, () => FakeWorld, (world: FakeWorld) => Promise<unknown>][] = [
+  [
+    'an instance',
+    () => {
+      const world = new InstanceWorld();
+      world.consumer.objects.delete('widgets.example.org|team-a/w');
+      return world;
+    },
+    (world) => (world as InstanceWorld).instanceOutcome(),
+  ],
+  [
+    'the API of an instance',
+    () => {
+      const world = new InstanceWorld();
+      world.consumer.objects.delete(`customresourcedefinitions.apiextensions.k8s.io|${API}`);
+      return world;
+    },
+    (world) => (world as InstanceWorld).instanceOutcome(),
+  ],
+  [
+    'the binding of an instance',
+    () => {
+      const world = new InstanceWorld();
+      world.consumer.objects.delete('clusterbindings.core.kbind.io|b');
+      return world;
+    },
+    (world) => (world as InstanceWorld).instanceOutcome(),
+  ],
+  [
+    'the Connection of a deleting instance',
+    () => {
+      const world = new InstanceWorld({ deletionTimestamp: '2026-11-30T11:59:59Z' });
+      world.consumer.objects.delete('connections.core.kbind.io|demo');
+      return world;
+    },
+    (world) => (world as InstanceWorld).instanceOutcome(),
+  ],
+  ['a binding', () => new FakeWorld(), (world) => world.reconcile()],
+  ['a CRD', () => new FakeWorld(), (world) => world.reconcileCrd()],
+  [
+    'a Connection',
+    () => new FakeWorld(),
+    (world) => reconcileConnection(world.world(), reconcileRequest('consumer-uid', 'connection', { name: 'demo' })),
+  ],
+  [
+    'what a sweep would enqueue',
+    () => {
+      const world = new InstanceWorld();
+      world.consumer.objects.delete('widgets.example.org|team-a/w');
+      return world;
+    },
+    (world) =>
+      runSweep(
+        world.world(),
+        { v: 1, type: 'sweep', cluster: 'consumer-uid', apis: [API], id: 's', retry: true },
+        { deadline: Number.POSITIVE_INFINITY },
+      ),
+  ],
+];
+
+describe('absent on the consumer is only what the consumer itself does not have (spec §2.3)', () => {
+  test.each(rows)('%s: the cluster is asked who it is before work ends for it', async (_what, given, reconcile) => {
+    const world = given();
+    await reconcile(world);
+    expect(world.confirmed).toContain('consumer 0');
+  });
+
+  test.each(rows)(
+    '%s: another cluster behind the address means that it has to be done again',
+    async (_what, given, reconcile) => {
+      const world = given();
+      world.identityError = new KbindError('identity', 'another cluster', { side: 'consumer' });
+      await expect(reconcile(world)).rejects.toMatchObject({ errorClass: 'identity' });
+    },
+  );
+
+  test('what is there needs no such question', async () => {
+    const world = new InstanceWorld();
+    world.copy(undefined);
+    expect(await world.instanceOutcome()).toMatchObject({ reason: 'synced' });
+    expect(world.confirmed.filter((asked) => asked.startsWith('consumer'))).toEqual([]);
+    expect(world.consumer.at(resources.connections, { name: 'demo' })).toBeDefined();
+  });
+});
