@@ -85,9 +85,9 @@ async function readForDrain(
   try {
     const provider = await world.providers.open(connection.value);
     const copy = await readCopy(work, provider);
-    if (copy !== undefined && whoOwns(copy, ownerOf(work, object)) === 'ours') return { copy, provider };
+    // The address may lead to another cluster by now. What it holds is not ours to delete, and says nothing of ours.
     await provider.confirmIdentity(0);
-    return undefined;
+    return copy !== undefined && whoOwns(copy, ownerOf(work, object)) === 'ours' ? { copy, provider } : undefined;
   } catch (error) {
     return leaveOrThrow(work, error);
   }

@@ -31,7 +31,7 @@ const digit = ({ action: { value } }: Call, place: number): number => Math.floor
 const provoke: Deed = (call) =>
   unlessRefused(
     () =>
-      [editInstance, editInstance, removeInstance, createInstance][call.action.value % 4]?.(call) ?? Promise.resolve(),
+      [editInstance, editInstance, removeInstance, createInstance][digit(call, 0) % 4]?.(call) ?? Promise.resolve(),
   );
 
 const textsOf = ({ action: { api, key } }: Call): string[] => [

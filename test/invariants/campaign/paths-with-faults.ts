@@ -43,6 +43,12 @@ export const pathsWithFaults: readonly Path[] = [
     step(20_000, 'address leads elsewhere', { value: EDIT + tens(9) }),
     ...[34_000, 36_000, 38_000, 40_000].map((at, index) => step(at, 'create', named(`n${index}`))),
   ),
+  path(
+    'the address leads elsewhere for a moment, just after every container has asked where to',
+    synced,
+    ...Array.from({ length: 24 }, (_, index) => step(20_000 + index * 20, 'create', named(`n${index}`))),
+    step(23_000, 'address leads elsewhere', { value: EDIT + tens(1) }),
+  ),
   path('the provider fails for a moment', synced, readsFail(20_000, EDIT + ERROR_500 + THRICE)),
   path('the provider is unwell for a moment', synced, readsFail(20_000, EDIT + ERROR_503 + THRICE)),
   path(

@@ -77,8 +77,8 @@ export class FakeWorld {
   readonly confirmed: string[] = [];
   /** What opening the provider throws. */
   providerError: Error | undefined;
-  /** What the consumer's identity meets. */
-  identityError: Error | undefined;
+  /** What the question who a cluster is meets. */
+  readonly identityErrors: Partial<Record<Side['which'], Error>> = {};
   trace = new Trace();
 
   connection(change: { spec?: Fields; status?: Fields; metadata?: Fields; ready?: boolean } = {}): KubeObject {
@@ -129,7 +129,7 @@ export class FakeWorld {
       client: which === 'consumer' ? cache.client : cluster.client,
       confirmIdentity: (maxAgeMs) => {
         this.confirmed.push(`${which} ${maxAgeMs}`);
-        const error = which === 'consumer' ? this.identityError : undefined;
+        const error = this.identityErrors[which];
         return error === undefined ? Promise.resolve() : Promise.reject(error);
       },
     });

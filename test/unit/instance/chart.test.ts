@@ -428,6 +428,14 @@ describe('drain (spec §4, last paragraph)', () => {
     expect(world.copyNow?.metadata.deletionTimestamp).toBeUndefined();
   });
 
+  test('a copy that is found in another cluster behind the address is not ours to delete, and says nothing of ours', async () => {
+    const world = draining(9);
+    world.identityErrors.provider = new KbindError('identity', 'another cluster', { side: 'provider' });
+    expect(await world.instanceOutcome()).toMatchObject({ reason: 'drained' });
+    expect(world.copyNow?.metadata.deletionTimestamp).toBeUndefined();
+    expect(world.events.map(({ reason }) => reason)).toContain('LeftBehind');
+  });
+
   test('a refused provider delete blocks', async () => {
     const world = draining(9);
     world.copy(undefined);
@@ -436,6 +444,16 @@ describe('drain (spec §4, last paragraph)', () => {
     };
     await expect(world.instanceOutcome(9)).rejects.toMatchObject({ errorClass: 'forbidden' });
     expect(world.sourceNow?.metadata.finalizers).toEqual([FINALIZER]);
+  });
+});
+
+describe('a create', () => {
+  test('is sent only where the cluster, asked after the read, is the one that was meant', async () => {
+    const world = new InstanceWorld();
+    world.identityErrors.provider = new KbindError('identity', 'another cluster', { side: 'provider' });
+    await expect(world.instanceOutcome()).rejects.toMatchObject({ errorClass: 'identity' });
+    expect(world.copyNow).toBeUndefined();
+    expect(world.confirmed).toEqual(['provider 0']);
   });
 });
 

@@ -79,7 +79,7 @@ describe('absent on the consumer is only what the consumer itself does not have 
     '%s: another cluster behind the address means that it has to be done again',
     async (_what, given, reconcile) => {
       const world = given();
-      world.identityError = new KbindError('identity', 'another cluster', { side: 'consumer' });
+      world.identityErrors.consumer = new KbindError('identity', 'another cluster', { side: 'consumer' });
       await expect(reconcile(world)).rejects.toMatchObject({ errorClass: 'identity' });
     },
   );
