@@ -98,8 +98,10 @@ describe('an object that the provider refuses for good', () => {
     const crd = await f0.provider.get(resources.crds, { name });
     const free = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
     const size = { type: 'string', maxLength: 64 };
-    const rule = { rule: "self.size != 'forbidden'", message: SAYS_NO };
-    const spec = { ...free, properties: { size }, 'x-kubernetes-validations': [rule] };
+    const rule = { rule: "!has(self.size) || self.size != 'forbidden'", message: SAYS_NO };
+    const kept = [{ rule: 'self == oldSelf', message: 'the region is for ever' }];
+    const region = { type: 'string', maxLength: 64, 'x-kubernetes-validations': kept };
+    const spec = { ...free, properties: { size, region }, 'x-kubernetes-validations': [rule] };
     const schema = { openAPIV3Schema: { type: 'object', properties: { spec, status: free } } };
     const { versions } = crd.spec as { versions: object[] };
     await f0.provider.replace(resources.crds, {
@@ -190,6 +192,24 @@ describe('an object that the provider refuses for good', () => {
     },
   );
 
+  test('case 17: an immutable field that is edited is refused with the provider’s words, the copy stays whole, and mending heals', async () => {
+    const name = 'moves';
+    const region = (of: KubeObject): unknown => (of.spec as { region?: string }).region;
+    await f0.consumer.make(gauges, at(name), { spec: { size: 'small', region: 'eu' } });
+    const copy = await untilObject(f0.provider, gauges, at(name));
+    await f0.consumer.merge(gauges, at(name), { spec: { region: 'us' } });
+    await until('the dead letter is there', () => lettersAbout(name).length > 0);
+    const events = await eventsAbout(name);
+    expect(events.map((event) => event['message'])).toEqual([
+      expect.stringMatching(/spec\.region.*the region is for ever/),
+    ]);
+    const kept = await f0.provider.get(gauges, at(name));
+    expect([region(kept), kept.metadata.uid, kept.metadata.generation]).toEqual(['eu', copy.metadata.uid, 1]);
+    await f0.consumer.merge(gauges, at(name), { spec: { region: 'eu', size: 'medium' } });
+    await untilObject(f0.provider, gauges, at(name), ({ spec }) => (spec as { size: string }).size === 'medium');
+    expect(lettersAbout(name)).toHaveLength(1);
+  });
+
   test('once the object is mended it arrives, and its dead letter, healed by then, can be dropped', async () => {
     const name = 'unwanted-widgets';
     const filter = { name };
@@ -202,7 +222,7 @@ describe('an object that the provider refuses for good', () => {
     expect(listed.groups).toMatchObject([{ error: 'invalid', status: 422, api: 'widgets.example.org', entries: 1 }]);
     const healed = (await cell.invoke('replay', { action: 'dry-run', filter })) as DryRunAnswer;
     expect(healed.entries.map(({ prospect }) => prospect)).toEqual(['healed']);
-    expect(await cell.invoke('replay', { action: 'drop' })).toMatchObject({ dropped: 3, kept: 1 });
+    expect(await cell.invoke('replay', { action: 'drop' })).toMatchObject({ dropped: 4, kept: 1 });
     expect(lettersAbout(name)).toEqual([]);
     expect(lettersAbout('unwanted-gauges')).toHaveLength(1);
   });
