@@ -1,6 +1,6 @@
 import middy from '@middy/core';
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import { appFromEnvironment } from '../lib/app/from-environment.ts';
+import { appFromEnvironment } from '../lib/app/app-from-environment.ts';
 
 /** Reconciles Connections, bindings and managed CRDs; records forwarders' heartbeats. */
 export const handler = middy<SQSEvent, SQSBatchResponse>({

@@ -1,8 +1,8 @@
 import middy from '@middy/core';
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
-import { appFromEnvironment } from '../lib/app/from-environment.ts';
+import { ingestFromEnvironment } from '../lib/app/from-environment.ts';
 
 /** Takes signed keys from forwarders that hold no cloud credentials, and puts them on the queues. */
 export const handler = middy<APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2>({
   timeoutEarlyInMillis: 0,
-}).handler((event, context) => appFromEnvironment().handlers.ingest(event, context));
+}).handler((event, context) => ingestFromEnvironment()(event, context));

@@ -1,6 +1,6 @@
 import middy from '@middy/core';
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import { appFromEnvironment } from '../lib/app/from-environment.ts';
+import { appFromEnvironment } from '../lib/app/app-from-environment.ts';
 
 /** Reconciles instances: specs to the provider, status back, deletions and drains. */
 export const handler = middy<SQSEvent, SQSBatchResponse>({

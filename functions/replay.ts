@@ -1,5 +1,5 @@
 import middy from '@middy/core';
-import { appFromEnvironment } from '../lib/app/from-environment.ts';
+import { appFromEnvironment } from '../lib/app/app-from-environment.ts';
 import type { ReplayAnswer } from '../lib/app/replay-handler.ts';
 
 /** Lists, tries, replays and drops dead letters; invoked directly, by an operator or an automation of theirs. */

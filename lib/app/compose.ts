@@ -1,6 +1,3 @@
-import { SQSClient } from '@aws-sdk/client-sqs';
-import { systemClock, type Clock } from '../model/clock.ts';
-import type { Logger } from '../model/log.ts';
 import { holderOf } from '../fleet/lease.ts';
 import type { IngestKeyring } from '../fleet/ingest-keys.ts';
 import type { FleetRegistry } from '../fleet/registry.ts';
@@ -10,7 +7,6 @@ import { createClusterLimits } from '../queue/batch.ts';
 import { createBreaker } from '../queue/breaker.ts';
 import type { ReconcileRequest } from '../model/request.ts';
 import type { Queues } from '../queue/queues.ts';
-import { createSqsQueues } from '../queue/sqs.ts';
 import type { ChainedRequest } from '../queue/dead-letters.ts';
 import type { DeadQueues } from '../replay/dead-queues.ts';
 import type { Finding } from '../replay/examine.ts';
@@ -20,12 +16,10 @@ import { identityMapper, type Events, type World } from '../reconcile/world.ts';
 import { abortableProviders, abortableSide } from './abortable-client.ts';
 import type { Config } from './config.ts';
 import { controllers } from './controllers.ts';
-import { createCounters, type Counters } from './counters.ts';
+import { createContainer, type Container, type ContainerOverrides } from './container.ts';
 import type { Controllers, Engine, Occasion } from './engine.ts';
 import { examine, explain, inspect, type ExplainOptions, type Explanation } from './explain.ts';
-import { createFleet } from './fleet.ts';
 import { createIngestHandler, type IngestHandler } from './ingest-handler.ts';
-import { createLogger } from './logging.ts';
 import { createReplayHandler, type ReplayHandler } from './replay-handler.ts';
 import { createReconcileHandler, type QueueHandler } from './reconcile-handler.ts';
 import { COMPONENT, Sessions, type Session, type WrapClient } from './sessions.ts';
@@ -35,17 +29,11 @@ import { versions } from './versions.ts';
 import { createWorkHandler } from './work-handler.ts';
 
 /** Parts that tests and the local runner put in place of the real ones. */
-export interface Overrides {
-  readonly clock?: Clock;
+export interface Overrides extends ContainerOverrides {
   /** Chance, in [0, 1). */
   readonly random?: () => number;
-  readonly queues?: Queues;
-  readonly registry?: FleetRegistry;
-  readonly keyring?: IngestKeyring;
   /** Where ingest puts what it takes in. */
   readonly sink?: Sink;
-  readonly log?: Logger;
-  readonly metrics?: Counters;
   readonly events?: Events;
   /** Stands around every client, of consumers and providers: to count requests, or to make them fail. */
   readonly wrapClient?: WrapClient;
@@ -82,20 +70,32 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** Builds the whole application: all wiring is here. Makes no request. */
+/** Builds the whole application: all wiring is here and in container.ts. Makes no request. */
 export function compose(config: Config, overrides: Overrides = {}): App {
-  const clock = overrides.clock ?? systemClock;
-  const log = overrides.log ?? createLogger(config);
-  const sqs = createSqsClient(config);
-  const queues = overrides.queues ?? createSqsQueues(sqs, config.queueUrls);
-  const fleet = createFleet(config, clock);
-  const registry = overrides.registry ?? fleet.registry;
-  const { allowLoopback } = config;
-  const holder = holderOf(config.installation, config.stage);
-  const distrust = (uid: string): void => registry.distrust(uid);
+  const container = createContainer(config, overrides);
+  const app = composeIn(container, overrides);
+  return {
+    ...app,
+    async close() {
+      await app.close();
+      container.close();
+    },
+  };
+}
+
+/** The same in a container that somebody else closes, after it. */
+export function composeIn(container: Container, overrides: Overrides = {}): App {
+  const { config, clock, log, metrics, queues, registry, sqs } = container;
   const { wrapClient, lease } = overrides;
-  const sessions = new Sessions({ clock, log, allowLoopback, holder, lease, distrust, wrapClient });
-  const metrics = overrides.metrics ?? createCounters(config);
+  const sessions = new Sessions({
+    clock,
+    log,
+    allowLoopback: config.allowLoopback,
+    holder: holderOf(config.installation, config.stage),
+    lease,
+    distrust: (uid) => registry.distrust(uid),
+    wrapClient,
+  });
   const engine: Engine = {
     queues,
     clock,
@@ -122,14 +122,10 @@ export function compose(config: Config, overrides: Overrides = {}): App {
     inspect: (uid, options, use) => inspect(engine, uid, options, use),
     handlers: handlersOf(engine, config, {
       deadQueues,
-      keyring: overrides.keyring ?? fleet.keyring,
+      keyring: container.keyring,
       sink: overrides.sink ?? createSqsSink({ client: sqs, urls: config.queueUrls, log }),
     }),
-    async close() {
-      await sessions.close();
-      sqs.destroy();
-      fleet.close();
-    },
+    close: () => sessions.close(),
   };
 }
 
@@ -148,14 +144,6 @@ function handlersOf(
     ingest: createIngestHandler({ ...ingest, clock, log, metrics }),
     replay: createReplayHandler(engine, deadQueues),
   };
-}
-
-/** The SDK finds credentials, and what is not configured, by its own rules. */
-function createSqsClient({ region, sqsEndpoint }: Config): SQSClient {
-  return new SQSClient({
-    ...(region === undefined ? {} : { region }),
-    ...(sqsEndpoint === undefined ? {} : { endpoint: sqsEndpoint }),
-  });
 }
 
 type Shared = Pick<Engine, 'queues' | 'clock' | 'metrics'> & { readonly events: Events | undefined };

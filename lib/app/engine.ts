@@ -170,7 +170,11 @@ async function noteHolder(engine: Engine, member: FleetCluster, by: string | und
 }
 
 /** Writes down what was seen of a cluster. Work that is done is done, whatever becomes of the note. */
-export async function keepNote({ log, metrics }: Engine, cluster: string, note: () => Promise<void>): Promise<void> {
+export async function keepNote(
+  { log, metrics }: Pick<Engine, 'log' | 'metrics'>,
+  cluster: string,
+  note: () => Promise<void>,
+): Promise<void> {
   try {
     await note();
   } catch (error) {

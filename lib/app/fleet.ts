@@ -1,12 +1,11 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createReachResolver } from '../fleet/aws/resolver.ts';
 import type { AwsCalls } from '../fleet/aws/clients.ts';
-import { DirectoryRegistry } from '../fleet/directory.ts';
+import type { DirectoryRegistry } from '../fleet/directory.ts';
 import { DynamoRegistry } from '../fleet/dynamodb/registry.ts';
 import { FleetTable } from '../fleet/dynamodb/table.ts';
 import type { IngestKeyring } from '../fleet/ingest-keys.ts';
 import type { FleetRegistry } from '../fleet/registry.ts';
-import { createKubeClient } from '../kube/client.ts';
 import type { Clock } from '../model/clock.ts';
 import type { Config } from './config.ts';
 
@@ -57,12 +56,31 @@ function lazily<T>(make: () => Promise<T>): () => Promise<T> {
   return () => (made ??= make());
 }
 
+/** Only local runs have one: nobody else loads it, and the Kubernetes client that it asks for identities with. */
 function directoryFleet(dir: string, { allowLoopback }: FleetSettings, clock: Clock): Fleet {
-  const registry = new DirectoryRegistry({
+  const opened = lazily(() => openDirectory(dir, allowLoopback, clock));
+  const registry: FleetRegistry & IngestKeyring = {
+    list: async () => (await opened()).list(),
+    lookup: async (uid) => (await opened()).lookup(uid),
+    heartbeat: async (uid, beat) => (await opened()).heartbeat(uid, beat),
+    swept: async (uid, at) => (await opened()).swept(uid, at),
+    sweepAsked: async (uid, owedSince) => (await opened()).sweepAsked(uid, owedSince),
+    held: async (uid, by) => (await opened()).held(uid, by),
+    distrust: (uid) => void opened().then((directory) => directory.distrust(uid)),
+    keysOf: async (uid) => (await opened()).keysOf(uid),
+  };
+  return { registry, keyring: registry, close: () => undefined };
+}
+
+async function openDirectory(dir: string, allowLoopback: boolean, clock: Clock): Promise<DirectoryRegistry> {
+  const [{ DirectoryRegistry: Registry }, { createKubeClient }] = await Promise.all([
+    import('../fleet/directory.ts'),
+    import('../kube/client.ts'),
+  ]);
+  return new Registry({
     dir,
     allowLoopback,
     clock,
     connect: (target) => createKubeClient(target, { clock, egress: { allowLoopback }, side: 'consumer' }),
   });
-  return { registry, keyring: registry, close: () => undefined };
 }

@@ -55,8 +55,11 @@ export function resumeMessages(cluster: string, owedSince: number, nowMs: number
   return [workMessage(sweep, Math.max(0, leftMs) / 1000)];
 }
 
+/** What a tick needs. */
+type TickParts = Pick<Engine, 'registry' | 'queues' | 'clock' | 'log' | 'metrics'>;
+
 /** Asks for the sweeps that are owed; only then are they not owed any more. */
-async function sweepResumed(engine: Engine, active: readonly FleetMember[]): Promise<void> {
+async function sweepResumed(engine: TickParts, active: readonly FleetMember[]): Promise<void> {
   for (const { uid, activity } of active) {
     const owedSince = activity?.sweepOwedSince;
     if (owedSince === undefined) continue;
@@ -66,14 +69,14 @@ async function sweepResumed(engine: Engine, active: readonly FleetMember[]): Pro
 }
 
 /** Tells of forwarders that have not been heard for three minutes: the alarm stands on the metric. */
-function reportSilent({ metrics, log, clock }: Engine, clusters: readonly FleetMember[]): void {
+function reportSilent({ metrics, log, clock }: TickParts, clusters: readonly FleetMember[]): void {
   const silent = clusters.filter((member) => isSilent(member, clock.now()));
   metrics.count('ForwarderSilent', silent.length);
   for (const { name, uid } of silent) log.warn('forwarder is silent', { name, cluster: uid });
 }
 
 /** Every minute: refreshes and sweeps of all clusters that are not paused. Throws when the queue takes less than all. */
-export function createTickHandler(engine: Engine): TickHandler {
+export function createTickHandler(engine: TickParts): TickHandler {
   const { registry, queues, clock, log, metrics } = engine;
   return async (event) => {
     const asked = event.time === undefined ? Number.NaN : Date.parse(event.time);

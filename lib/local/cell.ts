@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { join } from 'node:path';
-import { closeApps } from '../app/from-environment.ts';
+import { closeApps } from '../app/app-from-environment.ts';
 import { checkFleetDirectory } from '../fleet/directory-files.ts';
 import { systemClock } from '../model/clock.ts';
 import { silentLogger, type Logger } from '../model/log.ts';

@@ -97,11 +97,15 @@ const COLUMNS = [
 
 /** A table for people, in Markdown. */
 export function tableOf(results: readonly Result[], summary: readonly Summary[]): string {
-  const overLimit = ({ scenario }: Result): string =>
-    String(summary.find((one) => one.scenario === scenario)?.overLimit ?? '');
+  const over = ({ scenario }: Result, what: 'overLimit' | 'cpuOverLimit'): string =>
+    String(summary.find((one) => one.scenario === scenario)?.[what] ?? '');
   const rows = [
-    [...COLUMNS.map(([title]) => title), '× limit'],
-    ...results.map((result) => [...COLUMNS.map(([, cell]) => String(cell(result))), overLimit(result)]),
+    [...COLUMNS.map(([title]) => title), '× limit', 'CPU × limit'],
+    ...results.map((result) => [
+      ...COLUMNS.map(([, cell]) => String(cell(result))),
+      over(result, 'overLimit'),
+      over(result, 'cpuOverLimit'),
+    ]),
   ];
   const widths = COLUMNS.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]): string =>

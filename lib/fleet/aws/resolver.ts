@@ -1,6 +1,5 @@
 import type { AwsCredentials } from '../../kube/eks-token.ts';
 import { createEksTokens } from '../../kube/eks-token.ts';
-import { parseForeignKubeconfig } from '../../kube/kubeconfig.ts';
 import type { ConnectionTarget } from '../../kube/target.ts';
 import type { Clock } from '../../model/clock.ts';
 import { KbindError } from '../../model/errors.ts';
@@ -63,7 +62,9 @@ export function createReachResolver({ calls, clock, allowLoopback }: ReachResolv
   };
 }
 
-function secretTarget(kubeconfig: string, arn: string, allowLoopback: boolean): ConnectionTarget {
+/** Who only looks at ingest keys loads no YAML. */
+async function secretTarget(kubeconfig: string, arn: string, allowLoopback: boolean): Promise<ConnectionTarget> {
+  const { parseForeignKubeconfig } = await import('../../kube/kubeconfig.ts');
   try {
     return parseForeignKubeconfig(kubeconfig, { allowLoopback });
   } catch (error) {

@@ -9,7 +9,7 @@ import { handler as control } from '../../../functions/control.ts';
 import { handler as instances } from '../../../functions/instances.ts';
 import { handler as tick } from '../../../functions/tick.ts';
 import { handler as work } from '../../../functions/work.ts';
-import { closeApps } from '../../../lib/app/from-environment.ts';
+import { closeApps } from '../../../lib/app/app-from-environment.ts';
 import { startEmbeddedCluster, type EmbeddedCluster } from '../../../lib/embedded/index.ts';
 import { parseDeadLetter } from '../../../lib/queue/dead-letters.ts';
 import { instanceRequest, sqsEvent, sqsRecord } from '../../support/queue/events.ts';

@@ -53,6 +53,11 @@ describe('what is deployed', () => {
     expect(code).not.toContain('No command was specified for exec authProvider');
   });
 
+  it.each(['tick', 'ingest'])('carries nothing that reconciles or sweeps in %s, which only sends keys', (name) => {
+    const { inputs } = JSON.parse(readFileSync(join(out, 'maps', `${name}.meta.json`), 'utf8')) as Metafile;
+    expect(Object.keys(inputs).filter((file) => /^lib\/(reconcile|sweep|schema|replay)\//.test(file))).toEqual([]);
+  });
+
   it.each(FUNCTIONS)('keeps %s under 1.5 MB', (name) => {
     expect(statSync(join(out, 'functions', name, `${name}.mjs`)).size).toBeLessThan(1_500_000);
   });

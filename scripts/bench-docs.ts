@@ -1,21 +1,26 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { medianRuns, type Summary } from '../test/bench/medians.ts';
+import { tableOf, type Result } from '../test/bench/result.ts';
 
 /**
- * Draws how requests and time grow with the number of objects, from the results of `npm run bench -- --json` in docs/bench:
- * `node scripts/bench-curves.ts` writes docs/bench/requests.svg and docs/bench/milliseconds.svg.
+ * Makes what docs/performance.md shows of the results in docs/bench (`npm run bench -- --out docs/bench`): its tables, between
+ * the two marks, and how requests and time grow with the number of objects, in docs/bench/requests.svg and milliseconds.svg.
+ * `npm run bench:docs` does it.
  */
 
-interface Result {
-  readonly scenario: string;
-  readonly n: number;
-  readonly requests: number;
-  readonly ms: number;
-}
-
 interface Run {
+  readonly machine: {
+    readonly cpu: string;
+    readonly cores: number;
+    readonly memoryGb: number;
+    readonly node: string;
+    readonly load: number;
+  };
   readonly server: string;
   readonly n: number;
+  readonly repeat: number;
+  readonly summary: readonly Summary[];
   readonly results: readonly Result[];
 }
 
@@ -28,6 +33,9 @@ const TOP = 30;
 const BOTTOM = 50;
 const COLOURS = ['#1f77b4', '#d62728', '#2ca02c', '#9467bd', '#ff7f0e', '#17becf', '#8c564b', '#7f7f7f', '#e377c2'];
 const SCENARIOS = ['create', 'change', 'status', 'delete', 'drain', 'backstop', 'relist', 'fanout'];
+const page = join(folder, '..', 'performance.md');
+const BEGIN = '<!-- figures: made by npm run bench:docs -->';
+const END = '<!-- end of figures -->';
 
 const runs = readdirSync(folder)
   .filter((file) => /^real-\d+\.json$/.test(file))
@@ -42,7 +50,9 @@ function seriesOf(what: 'requests' | 'ms'): ReadonlyMap<string, readonly Point[]
     SCENARIOS.map((name): [string, Point[]] => [
       name,
       runs.flatMap(({ n, results }) =>
-        results.filter(({ scenario }) => scenario === name).map((result): Point => [n, result[what]]),
+        medianRuns(results)
+          .filter(({ scenario }) => scenario === name)
+          .map((result): Point => [n, result[what]]),
       ),
     ]).filter(([, points]) => points.length > 0),
   );
@@ -103,7 +113,23 @@ function curve(name: string, points: readonly Point[], { index, x, y }: Place): 
   );
 }
 
+function figuresOf({ machine, n, repeat, summary, results }: Run): string {
+  const { cpu, cores, memoryGb, node, load } = machine;
+  const rounds = repeat === 1 ? 'one round' : `medians of ${repeat} rounds`;
+  const at = `${cores} cores (${cpu}), ${memoryGb} GB, Node ${node}; load of others before it: ${load}`;
+  return `### ${n.toLocaleString('en')} objects\n\n${rounds}; ${at}.\n\n${tableOf(medianRuns(results), summary)}\n`;
+}
+
+function writeTables(): void {
+  const text = readFileSync(page, 'utf8');
+  const [before, rest] = text.split(BEGIN);
+  const after = rest?.split(END)[1];
+  if (before === undefined || after === undefined) throw new Error(`${page} has no place for figures`);
+  writeFileSync(page, `${before}${BEGIN}\n\n${runs.map(figuresOf).join('\n')}\n${END}${after}`);
+}
+
 mkdirSync(folder, { recursive: true });
+writeTables();
 writeFileSync(join(folder, 'requests.svg'), draw('requests', 'Requests at both API servers'));
 writeFileSync(join(folder, 'milliseconds.svg'), draw('ms', 'Milliseconds from the first act to the last effect'));
 console.log(`drawn from ${runs.length} runs: N = ${sizes.join(', ')}`);
