@@ -68,8 +68,8 @@ export interface ErrorDetails {
   /** `field: message` of each cause in the Status object, cut. */
   readonly causes?: readonly string[] | undefined;
   /**
-   * Class `invalid`: uid and resourceVersion of the user's object that was refused. The same one would be refused in the same
-   * way: whatever else names its key leaves no second dead letter.
+   * Class `invalid`: uid and resourceVersion of the user's object that was refused, or whose status was. The same one would be
+   * refused in the same way: whatever else names its key leaves no second dead letter.
    */
   readonly refused?: string | undefined;
   /** Class `held`: installation and stage that the cluster belongs to. */

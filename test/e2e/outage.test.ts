@@ -12,7 +12,7 @@ const WINDOW_SECONDS = 30;
 const INSTANCES = 250;
 const CHANGES_A_SECOND = 4;
 /** Connections that are tried in one window, whatever waits, until the Connection has found out and asks every 30 s only. */
-const ATTEMPTS_AT_FIRST = 60;
+const ATTEMPTS_AT_FIRST = 100;
 /** From then on: two looks a minute each of the Connection, the refresh and the forwarder, all tried three times. */
 const ATTEMPTS_LATER = 20;
 /** Windows until then. */

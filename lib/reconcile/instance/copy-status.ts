@@ -1,6 +1,6 @@
 import { refuseDeep } from '../../kube/json.ts';
 import { keyText, type KubeObject } from '../../model/api.ts';
-import { isError } from '../../model/errors.ts';
+import { isError, KbindError } from '../../model/errors.ts';
 import { statusToCopy } from './status-to-copy.ts';
 import { believing, type Pair, type Work } from './work.ts';
 
@@ -29,6 +29,10 @@ export async function copyStatus(work: Work, { source, belief }: Pair, copy: Kub
     if (isError(error, 'invalid')) {
       const message = `The status of ${api.name} ${keyText(name.key)} is refused by this cluster: ${error.message}`;
       await world.events.warn(source, 'Invalid', message);
+      // A provider may go on changing such a status: as long as the object stays as it is, its letters are one.
+      const { uid, resourceVersion } = source.metadata;
+      const details = { ...error.details, refused: `status/${uid}/${resourceVersion}` };
+      throw new KbindError('invalid', error.message, details, error);
     }
     throw error;
   }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { resources } from '../../../lib/model/api.ts';
-import { KbindError } from '../../../lib/model/errors.ts';
+import { KbindError, toKbindError } from '../../../lib/model/errors.ts';
 import { reconcileRequest } from '../../../lib/model/request.ts';
 import { deletionNodes, nodes } from '../../../lib/reconcile/instance/chart.ts';
 import { reconcileInstance } from '../../../lib/reconcile/instance/reconcile.ts';
@@ -531,6 +531,27 @@ describe('writes that are refused', () => {
     world.createError = new KbindError(cls, 'no');
     expect(await world.instanceOutcome()).toMatchObject(outcome);
     expect(world.events.map(({ reason }) => reason)).toEqual(events);
+  });
+
+  test('a spec and a status that are refused for what they are say which version was: its letters are one', async () => {
+    const world = new InstanceWorld();
+    world.createError = new KbindError('invalid', 'no', { status: 422 });
+    const spec = await world.instanceOutcome().catch(toKbindError);
+    expect(spec).toMatchObject({ details: { refused: `source-uid/${world.sourceNow?.metadata.resourceVersion}` } });
+    expect(world.events.map(({ reason }) => reason)).toEqual(['Invalid']);
+
+    await world.instanceOutcome();
+    const copy = world.copyNow;
+    if (copy === undefined) throw new Error('no copy');
+    world.provider.put(widgets, { ...copy, status: { phase: 'Up' } });
+    world.consumer.beforeRequest = ({ verb }) => {
+      if (verb === 'patch') throw new KbindError('invalid', 'phase: no such field', { status: 422 });
+    };
+    const status = await world.instanceOutcome().catch(toKbindError);
+    expect(status).toMatchObject({
+      details: { refused: `status/source-uid/${world.sourceNow?.metadata.resourceVersion}` },
+    });
+    expect(world.events.at(-1)?.message).toContain('is refused by this cluster: phase: no such field');
   });
 
   test('a spec that the provider alters is told, and not written again and again', async () => {
