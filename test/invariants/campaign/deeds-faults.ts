@@ -30,8 +30,7 @@ const digit = ({ action: { value } }: Call, place: number): number => Math.floor
 /** A step of a person's that the product answers to at once. */
 const provoke: Deed = (call) =>
   unlessRefused(
-    () =>
-      [editInstance, editInstance, removeInstance, createInstance][digit(call, 0) % 4]?.(call) ?? Promise.resolve(),
+    () => [editInstance, editInstance, removeInstance, createInstance][digit(call, 0) % 4]?.(call) ?? Promise.resolve(),
   );
 
 const textsOf = ({ action: { api, key } }: Call): string[] => [

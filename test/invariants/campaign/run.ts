@@ -148,7 +148,10 @@ export async function run(plan: Plan, options: { readonly verbose?: boolean } = 
   cell.start(plan.ticks);
   const violations = await live({ plan, consumers, parts, cell, end, log, options, person, monitor });
   await cell.stop();
-  for (const cluster of network.clusters.values()) cluster.stop();
+  for (const { streams, stop } of network.clusters.values()) {
+    for (const stream of streams) stream.destroy();
+    stop();
+  }
   forgetActors();
   return {
     plan,

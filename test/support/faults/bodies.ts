@@ -60,7 +60,10 @@ export class StreamBody {
     this.#time = time;
     this.#faults = faults;
     this.#options = options;
-    options.signal?.addEventListener('abort', () => this.#fail(networkFailure('UND_ERR_ABORTED')), { once: true });
+    const aborted = (): void => this.#fail(networkFailure('UND_ERR_ABORTED'));
+    options.signal?.addEventListener('abort', aborted, { once: true });
+    // A signal that is listened to outlives everybody else.
+    this.onClose(() => options.signal?.removeEventListener('abort', aborted));
     this.#heard();
     const fault = faults.draw(watchFaults, 4);
     if (fault !== undefined) time.after(faults.random.below(LONGEST_BEFORE_CUT_MS), () => this.#goWrong(fault));
