@@ -148,9 +148,9 @@ export async function run(plan: Plan, options: { readonly verbose?: boolean } = 
   cell.start(plan.ticks);
   const violations = await live({ plan, consumers, parts, cell, end, log, options, person, monitor });
   await cell.stop();
-  for (const { streams, stop } of network.clusters.values()) {
-    for (const stream of streams) stream.destroy();
-    stop();
+  for (const cluster of network.clusters.values()) {
+    for (const stream of cluster.streams) stream.destroy();
+    cluster.stop();
   }
   forgetActors();
   return {
