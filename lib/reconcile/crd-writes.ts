@@ -5,7 +5,7 @@ import type { Belief, WriteOptions } from '../kube/types.ts';
 import { hashJson, jsonEqual } from '../kube/json.ts';
 import { schemaFromCrd, type ConsumerSchema } from '../schema/from-crd.ts';
 import { setMarkers } from './object-writes.ts';
-import { IDENTITY_MAX_AGE_MS, type Side, type World } from './world.ts';
+import type { Side, World } from './world.ts';
 
 /**
  * The writes to consumer CRDs: create and update, never server-side apply (it answers 500 on older API servers for schemas
@@ -24,12 +24,9 @@ const markers = (connection: string, hash: string): Readonly<Record<string, stri
 
 const options = (world: World, { belief }: CrdWrite): WriteOptions => ({ signal: world.signal, belief });
 
-/** What is about to be written came from one cluster and goes to another: both must still be the ones that they were. */
+/** What is about to be written came from one cluster and goes to another: both must be the ones that they were when read. */
 async function confirmBothSides(world: World, provider: Side): Promise<void> {
-  await Promise.all([
-    provider.confirmIdentity(IDENTITY_MAX_AGE_MS),
-    world.consumer.confirmIdentity(IDENTITY_MAX_AGE_MS),
-  ]);
+  await Promise.all([provider.confirmIdentity(0), world.consumer.confirmIdentity(0)]);
 }
 
 /** Installs a CRD that was not there. Somebody who was quicker → class `conflict`. */
@@ -89,6 +86,7 @@ export async function stampCrd(
   crd: KubeObject,
   offeredHash: string | undefined,
 ): Promise<KubeObject> {
+  await confirmBothSides(world, write.provider);
   const hash = offeredHash ?? crd.metadata.annotations?.[SCHEMA_HASH_ANNOTATION] ?? ownHash(crd);
   return setMarkers(
     world.consumer.client,

@@ -4,7 +4,7 @@ import { KbindError } from '../../../lib/model/errors.ts';
 import { reconcileRequest } from '../../../lib/model/request.ts';
 import { reconcileConnection } from '../../../lib/reconcile/connection/reconcile.ts';
 import { runSweep } from '../../../lib/sweep/sweep.ts';
-import { FakeWorld } from '../binding/fake-world.ts';
+import { crd, exported, FakeWorld, managed } from '../binding/fake-world.ts';
 import { API, InstanceWorld } from '../instance/instance-world.ts';
 
 /** Everything that a reconcile may take for absent on the consumer, and what it does then. */
@@ -90,5 +90,52 @@ describe('absent on the consumer is only what the consumer itself does not have 
     expect(await world.instanceOutcome()).toMatchObject({ reason: 'synced' });
     expect(world.confirmed.filter((asked) => asked.startsWith('consumer'))).toEqual([]);
     expect(world.consumer.at(resources.connections, { name: 'demo' })).toBeDefined();
+  });
+});
+
+describe('a consumer CRD is written only where both clusters, asked after the reads, are the ones that were meant', () => {
+  const crds: readonly [string, (world: FakeWorld) => void][] = [
+    ['installed', () => undefined],
+    [
+      'stamped',
+      (world) => {
+        world.connection({ spec: { schema: { pullPolicy: 'None' } } });
+        world.consumer.put(resources.crds, crd({}));
+      },
+    ],
+    [
+      'replaced',
+      (world) => {
+        const { labels, annotations } = managed() as { labels: object; annotations: object };
+        const stale = { ...annotations, 'core.kbind.io/schema-hash': 'sha256:0' };
+        world.consumer.put(resources.crds, crd({ labels, annotations: stale }));
+      },
+    ],
+  ];
+  const bound = (given: (world: FakeWorld) => void): FakeWorld => {
+    const world = new FakeWorld();
+    world.connection();
+    world.binding();
+    world.provider.put(resources.crds, crd(exported()));
+    given(world);
+    return world;
+  };
+
+  test.each(crds)('%s', async (_what, given) => {
+    const world = bound(given);
+    await world.reconcile();
+    expect(world.confirmed).toEqual(['provider 0', 'consumer 0']);
+    expect(
+      world.writes.filter((write) => write.endsWith('customresourcedefinitions.apiextensions.k8s.io')),
+    ).not.toEqual([]);
+  });
+
+  test.each(crds)('not %s in another cluster', async (_what, given) => {
+    const world = bound(given);
+    world.identityErrors.consumer = new KbindError('identity', 'another cluster', { side: 'consumer' });
+    await expect(world.reconcile()).rejects.toMatchObject({ errorClass: 'identity' });
+    expect(world.writes.filter((write) => write.endsWith('customresourcedefinitions.apiextensions.k8s.io'))).toEqual(
+      [],
+    );
   });
 });
