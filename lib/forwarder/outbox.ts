@@ -17,6 +17,11 @@ export interface OutboxOptions {
 
 /** Batches of one queue under way at once. */
 const LANES: Readonly<Record<ForwarderQueue, number>> = { control: 1, instances: 4, work: 1 };
+/**
+ * How long the keys of the control plane are gathered at a start, ms: a Connection's comes from its own list, its Secret's and
+ * its provider's exports, one after the other, and each look at one costs several requests. Nothing new is held up.
+ */
+const GATHERING_MS = 1_000;
 const FIRST_DELAY_MS = 500;
 const MAX_DELAY_MS = 15_000;
 
@@ -28,6 +33,7 @@ export class Outbox {
   readonly #options: OutboxOptions;
   readonly #pending: PendingKeys;
   readonly #abort = new AbortController();
+  readonly #gathering = new AbortController();
   #wakers: (() => void)[] = [];
   #lanes: Promise<void>[] = [];
   #draining = false;
@@ -62,6 +68,7 @@ export class Outbox {
    */
   async flush(deadlineMs: number): Promise<number> {
     this.#draining = true;
+    this.#gathering.abort();
     this.#wake();
     const timer = new AbortController();
     const delivered = Promise.all(this.#lanes);
@@ -73,6 +80,7 @@ export class Outbox {
   }
 
   async #lane(queue: ForwarderQueue): Promise<void> {
+    if (queue === 'control') await this.#options.pace.sleep(GATHERING_MS, this.#gathering.signal);
     let failures = 0;
     while (!this.#abort.signal.aborted) {
       const taken = this.#pending.take(queue);

@@ -61,6 +61,8 @@ describe('forwarder and API servers that misbehave', () => {
     running = forwarder;
     await until(() => expect(sink.sweeps(WIDGETS)).toHaveLength(1));
     await until(() => expect(forwarder.ready()).toBe(true));
+    // The keys of the control plane are gathered for a moment.
+    await until(() => expect(sink.keys()).toContain(`crd ${WIDGETS}`));
     return sink;
   }
   function requestsOf(name: 'consumer' | 'provider'): { paths: string[]; end: () => void } {

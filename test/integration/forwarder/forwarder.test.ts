@@ -51,6 +51,8 @@ describe.each(clusterKinds())('forwarder between two $name', (kind) => {
     started += 1;
     await until(() => expect(sink.sweeps(WIDGETS)).toHaveLength(1));
     await until(() => expect(forwarder.ready()).toBe(true));
+    // The keys of the control plane are gathered for a moment.
+    await until(() => expect(sink.keys()).toContain(`crd ${WIDGETS}`));
     return sink;
   }
   const name = (word: string): string => `${word}-${started}`;

@@ -96,7 +96,12 @@ describe('forwarder process', () => {
     await until(() =>
       expect(bodies('instances.fifo')).toContainEqual(expect.objectContaining({ api: WIDGETS, name: 'a' })),
     );
-    expect(bodies('control.fifo')).toContainEqual(expect.objectContaining({ controller: 'connection', name: 'east' }));
+    // The keys of the control plane are gathered for a moment.
+    await until(() =>
+      expect(bodies('control.fifo')).toContainEqual(
+        expect.objectContaining({ controller: 'connection', name: 'east' }),
+      ),
+    );
     expect(bodies('control.fifo')).toContainEqual(
       expect.objectContaining({ type: 'heartbeat', cluster: pair.consumer.uid }),
     );
