@@ -1,16 +1,27 @@
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
 const root = join(import.meta.dirname, '..', '..', '..');
 const BINARY = join(root, '.local', 'cli', 'kbind-fleet.js');
 const run = promisify(execFile);
 
-/** Builds the binary, two folders below the project as the shipped one is. */
+/**
+ * Builds the binary, two folders below the project as the shipped one is. Test files build it side by side: each moves its own
+ * over the one that may be running, which is whole at any moment.
+ */
 export async function buildCli(): Promise<void> {
-  await run(process.execPath, [join(root, 'scripts', 'build.ts'), join(root, '.local'), 'cli']);
-  if (!existsSync(BINARY)) throw new Error('no binary was built');
+  await mkdir(dirname(BINARY), { recursive: true });
+  const own = await mkdtemp(join(root, '.local', 'build-'));
+  try {
+    await run(process.execPath, [join(root, 'scripts', 'build.ts'), own, 'cli']);
+    for (const file of ['package.json', basename(BINARY)]) {
+      await rename(join(own, 'cli', file), join(dirname(BINARY), file));
+    }
+  } finally {
+    await rm(own, { recursive: true, force: true });
+  }
 }
 
 export interface Ran {
