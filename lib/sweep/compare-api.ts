@@ -11,6 +11,7 @@ import { mergeSides, type Pairing } from './merge.ts';
 import { judge, type Judgement, type SweptApi } from './needs-work.ts';
 import type { Outbox } from './outbox.ts';
 import { PagedList } from './paged-list.ts';
+import type { ProvenPages } from './proven-pages.ts';
 import { TallyCounter, type Tally } from './tally.ts';
 
 /** One pass over the instances of one API. */
@@ -19,6 +20,8 @@ export interface Pass {
   readonly swept: SweptApi;
   readonly request: SweepRequest;
   readonly outbox: Outbox;
+  /** Told of every page of the consumer's list, and of what is compared with what. */
+  readonly pages: ProvenPages;
   /** Absent: the consumer's side only. */
   readonly provider: Side | undefined;
   readonly outOfTime: () => boolean;
@@ -77,7 +80,11 @@ class Walk {
     this.#pass = pass;
     this.#after = from?.after;
     this.#consumer = new PagedList({
-      load: (page) => world.consumer.client.list(swept.api.ref, { ...this.#options(), ...page }),
+      load: async (page) => {
+        const answer = await world.consumer.client.list(swept.api.ref, { ...this.#options(), ...page });
+        pass.pages.loaded(answer.items);
+        return answer;
+      },
       keyOf: sourceKey,
       from: from?.consumer,
       after: from?.after,
@@ -135,7 +142,9 @@ class Walk {
   async #compare(pairing: Pairing, counter: TallyCounter): Promise<void> {
     const { source } = pairing;
     if (source === undefined) return this.#withoutSource(pairing);
-    const judgement = judgeAny(this.#pass.swept, source, await this.#copyOf(pairing, source));
+    const copy = await this.#copyOf(pairing, source);
+    if (copy !== 'unknown') this.#pass.pages.compared(source, copy);
+    const judgement = judgeAny(this.#pass.swept, source, copy);
     counter.instance(judgement, hasFinalizer(source, SYNCER_FINALIZER));
     if (judgement.work !== undefined) await this.#enqueue(keyOf(source), judgement.work);
   }

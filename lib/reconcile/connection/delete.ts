@@ -92,6 +92,8 @@ async function release(world: World, connection: Connection): Promise<Outcome> {
     const message = `${secretText(usedSecretRef(connection))} is shared with Connections that go as well: ${secret.others.join(', ')}`;
     return stillDraining(world, connection, message);
   }
+  // Another cluster behind the address has nothing that holds it.
+  await world.consumer.confirmIdentity(0);
   if (secret.step === 'release it') await releaseSecret(world, connection);
   // Whoever was never told, because the deletion was noticed late, is told now: there is nobody to do it afterwards.
   const object = await tellConnectionDependents(world, resources.connections, connection);

@@ -1,5 +1,5 @@
 import { hasFinalizer, setMarkers } from '../object-writes.ts';
-import { IDENTITY_MAX_AGE_MS, type Side } from '../world.ts';
+import type { Side } from '../world.ts';
 import type { Belief } from '../../kube/types.ts';
 import { keyText, type KubeObject } from '../../model/api.ts';
 import { isError, KbindError, toKbindError } from '../../model/errors.ts';
@@ -37,7 +37,7 @@ export async function drainIfDue(work: Work, object: KubeObject): Promise<Outcom
   const lists = await readBindings(world, true);
   const binding = drainingBinding(lists.value, name, facts);
   if (binding === undefined) return undefined;
-  await world.consumer.confirmIdentity(IDENTITY_MAX_AGE_MS);
+  await world.consumer.confirmIdentity(0);
   world.trace.step(
     'Drain instances in scope Release their syncer finalizers',
     `${binding.kind} ${binding.metadata.name}`,

@@ -428,6 +428,15 @@ describe('drain (spec §4, last paragraph)', () => {
     expect(world.copyNow?.metadata.deletionTimestamp).toBeUndefined();
   });
 
+  test('bindings that drain are believed only of the cluster that was meant, asked after the lists', async () => {
+    const world = draining(9, { finalizers: [FINALIZER] });
+    world.identityErrors.consumer = new KbindError('identity', 'another cluster', { side: 'consumer' });
+    await expect(world.instanceOutcome()).rejects.toMatchObject({ errorClass: 'identity' });
+    expect(world.confirmed).toEqual(['consumer 0']);
+    expect(world.sourceNow?.metadata.finalizers).toEqual([FINALIZER]);
+    expect(world.copyNow?.metadata.deletionTimestamp).toBeUndefined();
+  });
+
   test('a copy that is found in another cluster behind the address is not ours to delete, and says nothing of ours', async () => {
     const world = draining(9);
     world.identityErrors.provider = new KbindError('identity', 'another cluster', { side: 'provider' });

@@ -4,7 +4,7 @@ import { KbindError } from '../../../lib/model/errors.ts';
 import { reconcileRequest } from '../../../lib/model/request.ts';
 import { reconcileConnection } from '../../../lib/reconcile/connection/reconcile.ts';
 import { runSweep } from '../../../lib/sweep/sweep.ts';
-import { crd, exported, FakeWorld, managed } from '../binding/fake-world.ts';
+import { ago, crd, exported, FakeWorld, managed, NOW } from '../binding/fake-world.ts';
 import { API, InstanceWorld } from '../instance/instance-world.ts';
 
 /** Everything that a reconcile may take for absent on the consumer, and what it does then. */
@@ -93,6 +93,26 @@ describe('absent on the consumer is only what the consumer itself does not have 
   });
 });
 
+test('a sweep is not in doubt about a page that holds the source of one of our copies', async () => {
+  const world = new InstanceWorld();
+  const labels = { 'core.kbind.io/consumer-cluster-uid': 'consumer-uid' };
+  const sweep = (): Promise<unknown> =>
+    runSweep(
+      world.world(),
+      { v: 1, type: 'sweep', cluster: 'consumer-uid', apis: [API], id: 's', retry: true },
+      { deadline: Number.POSITIVE_INFINITY },
+    );
+  world.copy(undefined, { labels });
+  await sweep();
+  expect(world.confirmed).toEqual([]);
+  world.copy(
+    { 'core.kbind.io/consumer-cluster-uid': 'consumer-uid', 'core.kbind.io/consumer-object-uid': 'x' },
+    { labels },
+  );
+  await sweep();
+  expect(world.confirmed).toEqual(['consumer 0']);
+});
+
 describe('a consumer CRD is written only where both clusters, asked after the reads, are the ones that were meant', () => {
   const crds: readonly [string, (world: FakeWorld) => void][] = [
     ['installed', () => undefined],
@@ -138,4 +158,13 @@ describe('a consumer CRD is written only where both clusters, asked after the re
       [],
     );
   });
+});
+
+test('a Connection is released only by the cluster that was meant, asked after the lists of what holds it', async () => {
+  const world = new FakeWorld();
+  world.consumer.date = NOW;
+  world.connection({ metadata: { deletionTimestamp: ago(9), finalizers: ['core.kbind.io/cleanup'] } });
+  await reconcileConnection(world.world(), reconcileRequest('consumer-uid', 'connection', { name: 'demo' }));
+  expect(world.confirmed.at(-1)).toBe('consumer 0');
+  expect(world.writes.at(-1)).toBe('patch connections.core.kbind.io');
 });
