@@ -209,8 +209,9 @@ export class Network {
     );
     for (const trap of sprung) trap.times = (trap.times ?? 1) - 1;
     this.#traps = this.#traps.filter(({ times }) => times !== 0);
-    let fault: RequestFault | undefined;
-    for (const trap of sprung) fault = (await trap.spring()) ?? fault;
+    // Side by side: a request that several lie in wait for is not on its way for longer than the slowest of them takes.
+    const faults = await Promise.all(sprung.map((trap) => trap.spring()));
+    const fault = faults.findLast((each) => each !== undefined) ?? undefined;
     if (fault !== undefined) this.faults.count(fault);
     return fault;
   }
