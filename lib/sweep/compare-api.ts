@@ -11,7 +11,6 @@ import { mergeSides, type Pairing } from './merge.ts';
 import { judge, type Judgement, type SweptApi } from './needs-work.ts';
 import type { Outbox } from './outbox.ts';
 import { PagedList } from './paged-list.ts';
-import type { ProvenPages } from './proven-pages.ts';
 import { TallyCounter, type Tally } from './tally.ts';
 
 /** One pass over the instances of one API. */
@@ -20,8 +19,6 @@ export interface Pass {
   readonly swept: SweptApi;
   readonly request: SweepRequest;
   readonly outbox: Outbox;
-  /** Told of every page of the consumer's list, and of what is compared with what. */
-  readonly pages: ProvenPages;
   /** Absent: the consumer's side only. */
   readonly provider: Side | undefined;
   readonly outOfTime: () => boolean;
@@ -80,11 +77,7 @@ class Walk {
     this.#pass = pass;
     this.#after = from?.after;
     this.#consumer = new PagedList({
-      load: async (page) => {
-        const answer = await world.consumer.client.list(swept.api.ref, { ...this.#options(), ...page });
-        pass.pages.loaded(answer.items);
-        return answer;
-      },
+      load: (page) => world.consumer.client.list(swept.api.ref, { ...this.#options(), ...page }),
       keyOf: sourceKey,
       from: from?.consumer,
       after: from?.after,
@@ -143,7 +136,6 @@ class Walk {
     const { source } = pairing;
     if (source === undefined) return this.#withoutSource(pairing);
     const copy = await this.#copyOf(pairing, source);
-    if (copy !== 'unknown') this.#pass.pages.compared(source, copy);
     const judgement = judgeAny(this.#pass.swept, source, copy);
     counter.instance(judgement, hasFinalizer(source, SYNCER_FINALIZER));
     if (judgement.work !== undefined) await this.#enqueue(keyOf(source), judgement.work);

@@ -14,7 +14,6 @@ import { leaveApart } from './left-apart.ts';
 import { planFate, tidyPlan } from './done-plans.ts';
 import type { SweptApi } from './needs-work.ts';
 import { Outbox } from './outbox.ts';
-import { ProvenPages } from './proven-pages.ts';
 import { emptyTally, type Tally } from './tally.ts';
 
 export interface SweepOptions {
@@ -27,7 +26,6 @@ interface Sweep {
   readonly world: World;
   readonly request: SweepRequest;
   readonly outbox: Outbox;
-  readonly pages: ProvenPages;
   readonly lists: BindingLists;
   readonly connections: ReadonlyMap<string, Connection>;
   /** Opened once per Connection. */
@@ -57,7 +55,6 @@ export async function runSweep(
     world,
     request,
     outbox: new Outbox(world, request),
-    pages: new ProvenPages(world.cluster),
     lists: lists.value,
     connections: new Map(connections.value.map((connection) => [connection.metadata.name, connection])),
     opened: new Map(),
@@ -67,7 +64,7 @@ export async function runSweep(
   const cursor = await sweepApis(sweep, apisToSweep(crds.value, request));
   await sweep.outbox.flush();
   // Another cluster behind the address has nothing that needs work; what this sweep was to cover would be lost.
-  if (!sweep.pages.all) await world.consumer.confirmIdentity(0);
+  await world.consumer.confirmIdentity(0);
   if (isBackstop(request)) await writeCounts(world, sweep.lists, sweep.tallies);
   world.log.info('swept', { sweep: request.id, enqueued: sweep.outbox.told, finished: cursor === undefined });
   return cursor === undefined ? undefined : { ...request, cursor };
@@ -103,11 +100,11 @@ async function sweepApis(sweep: Sweep, crds: readonly KubeObject[]): Promise<Swe
 }
 
 async function sweepApi(sweep: Sweep, crd: KubeObject, from: SweepCursor | undefined): Promise<PassResult | undefined> {
-  const { world, request, outbox, pages, outOfTime } = sweep;
+  const { world, request, outbox, outOfTime } = sweep;
   const swept = sweptApi(sweep, crd);
   if (swept === undefined || (request.namespace !== undefined && !swept.api.ref.namespaced)) return undefined;
   const provider = await providerOf(sweep, swept.connection);
-  return compareApi({ world, swept, request, outbox, pages, provider, outOfTime }, from, from?.tally ?? emptyTally);
+  return compareApi({ world, swept, request, outbox, provider, outOfTime }, from, from?.tally ?? emptyTally);
 }
 
 /** What the API is compared by; a CRD that cannot be used must not stop the others. */

@@ -93,26 +93,6 @@ describe('absent on the consumer is only what the consumer itself does not have 
   });
 });
 
-test('a sweep is not in doubt about a page that holds the source of one of our copies', async () => {
-  const world = new InstanceWorld();
-  const labels = { 'core.kbind.io/consumer-cluster-uid': 'consumer-uid' };
-  const sweep = (): Promise<unknown> =>
-    runSweep(
-      world.world(),
-      { v: 1, type: 'sweep', cluster: 'consumer-uid', apis: [API], id: 's', retry: true },
-      { deadline: Number.POSITIVE_INFINITY },
-    );
-  world.copy(undefined, { labels });
-  await sweep();
-  expect(world.confirmed).toEqual([]);
-  world.copy(
-    { 'core.kbind.io/consumer-cluster-uid': 'consumer-uid', 'core.kbind.io/consumer-object-uid': 'x' },
-    { labels },
-  );
-  await sweep();
-  expect(world.confirmed).toEqual(['consumer 0']);
-});
-
 describe('a consumer CRD is written only where both clusters, asked after the reads, are the ones that were meant', () => {
   const crds: readonly [string, (world: FakeWorld) => void][] = [
     ['installed', () => undefined],
