@@ -82,12 +82,25 @@ async function buildFunctions(): Promise<void> {
   for (const file of files.toSorted()) await buildFunction(file);
 }
 
-/** `kbind-fleet`, for Node itself: `.build` is no ES module scope of its own, so it gets one. */
+/**
+ * `kbind-fleet`, for Node itself: `.build` is no ES module scope of its own, so it gets one. What is started is small, and read
+ * by the oldest Node that npm installs the package on.
+ */
 async function buildCli(): Promise<void> {
   const { code } = await bundle(CLI_ENTRY, 'kbind-fleet', [withoutAuthPlugins]);
-  await mkdir(join(out, 'cli'), { recursive: true });
-  await writeFile(join(out, 'cli', 'package.json'), '{ "type": "module" }\n');
-  await writeFile(join(out, 'cli', 'kbind-fleet.js'), code, { mode: 0o755 });
+  const launcher = await build({
+    entryPoints: [join(root, 'lib', 'cli', 'launch.ts')],
+    bundle: true,
+    write: false,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+  });
+  const folder = join(out, 'cli');
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, 'package.json'), '{ "type": "module" }\n');
+  await writeFile(join(folder, 'main.js'), code);
+  await writeFile(join(folder, 'kbind-fleet.js'), launcher.outputFiles[0]?.contents ?? '', { mode: 0o755 });
   report('kbind-fleet', code.length);
 }
 

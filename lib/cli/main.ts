@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { CommanderError } from 'commander';
 import { isatty } from 'node:tty';
 import pc from 'picocolors';

@@ -1,0 +1,12 @@
+#!/usr/bin/env node
+import { refusalOfNode } from './needed-node.ts';
+
+/** What an operator's shell starts: looks at Node before anything is loaded that an old one cannot read. */
+const refusal = refusalOfNode(process.version);
+if (refusal === undefined) {
+  // The build puts it beside this file. A name that is made at run time keeps it out of this one.
+  await import(new URL('main.js', import.meta.url).href);
+} else {
+  process.stderr.write(`error: ${refusal}\n`);
+  process.exitCode = 1;
+}
