@@ -38,10 +38,13 @@ const BEGIN = '<!-- figures: made by npm run bench:docs -->';
 const END = '<!-- end of figures -->';
 
 const runs = readdirSync(folder)
-  .filter((file) => /^real-\d+\.json$/.test(file))
+  .filter((file) => /^(real|embedded)-\d+\.json$/.test(file))
   .map((file) => JSON.parse(readFileSync(join(folder, file), 'utf8')) as Run)
   .sort((a, b) => a.n - b.n);
 const sizes = runs.map(({ n }) => n);
+
+/** Counts are the same on both servers; times are those of real ones only. */
+const isDrawn = (what: 'requests' | 'ms', { server }: Run): boolean => what === 'requests' || server === 'real';
 
 type Point = readonly [n: number, value: number];
 
@@ -49,11 +52,13 @@ function seriesOf(what: 'requests' | 'ms'): ReadonlyMap<string, readonly Point[]
   return new Map(
     SCENARIOS.map((name): [string, Point[]] => [
       name,
-      runs.flatMap(({ n, results }) =>
-        medianRuns(results)
-          .filter(({ scenario }) => scenario === name)
-          .map((result): Point => [n, result[what]]),
-      ),
+      runs
+        .filter((run) => isDrawn(what, run))
+        .flatMap(({ n, results }) =>
+          medianRuns(results)
+            .filter(({ scenario }) => scenario === name)
+            .map((result): Point => [n, result[what]]),
+        ),
     ]).filter(([, points]) => points.length > 0),
   );
 }
@@ -113,11 +118,11 @@ function curve(name: string, points: readonly Point[], { index, x, y }: Place): 
   );
 }
 
-function figuresOf({ machine, n, repeat, summary, results }: Run): string {
+function figuresOf({ machine, server, n, repeat, summary, results }: Run): string {
   const { cpu, cores, memoryGb, node, load } = machine;
   const rounds = repeat === 1 ? 'one round' : `medians of ${repeat} rounds`;
   const at = `${cores} cores (${cpu}), ${memoryGb} GB, Node ${node}; load of others before it: ${load}`;
-  return `### ${n.toLocaleString('en')} objects\n\n${rounds}; ${at}.\n\n${tableOf(medianRuns(results), summary)}\n`;
+  return `### ${n.toLocaleString('en')} objects on ${server} API servers\n\n${rounds}; ${at}.\n\n${tableOf(medianRuns(results), summary)}\n`;
 }
 
 function writeTables(): void {
