@@ -247,7 +247,9 @@ describe.each(kinds)('budgets on the %s server', (kind) => {
         await until('the sweep was given out', () => Promise.resolve(cell.queues.work.counts.delivered > delivered));
         await cell.settled({ quietMs: 1_500 });
       });
-      expectAtMost(requestsOf(measured), 50, 0);
+      // Looking at a Connection renews its heartbeat where that is due, restart or not.
+      const own = requestsOf(measured).filter(({ resource }) => resource !== 'leases');
+      expectAtMost(own, 50, 0);
       expect(measured.queues.instances.sent).toBe(0);
       expect(measured.queues.work.sent).toBe(1);
     }, 60_000);
