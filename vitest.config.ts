@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Long enough for a real API server on a busy two-core machine; tests wait on conditions, never on time. */
 const E2E_TIMEOUT_MS = 180_000;
@@ -20,9 +21,23 @@ const WORKERS = availableParallelism() + 1;
  */
 const RETRIES = process.env['CI'] === undefined ? 0 : 1;
 
+/** They wait for processes most of their time: started last, a whole run waits for them alone. */
+const LONG = ['cli/kbind-fleet', 'local/quickstart', 'local/start', 'cli/two-hundred', 'local/bundles'];
+
+/** A fresh checkout remembers no durations, and vitest goes by the size of files then. */
+class LongFilesFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLong = ({ moduleId }: TestSpecification): boolean =>
+      LONG.some((name) => moduleId.endsWith(`/integration/${name}.test.ts`));
+    const sorted = await super.sort(files);
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
+
 export default defineConfig({
   test: {
     maxWorkers: WORKERS,
+    sequence: { sequencer: LongFilesFirst },
     projects: [
       // Pure: what one file leaves behind reaches no other, and a process for each would take longer than the tests.
       { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], isolate: false, testTimeout: 30_000 } },
