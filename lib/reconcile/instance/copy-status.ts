@@ -1,6 +1,7 @@
 import { refuseDeep } from '../../kube/json.ts';
 import { keyText, type KubeObject } from '../../model/api.ts';
-import { isError, KbindError } from '../../model/errors.ts';
+import { isError } from '../../model/errors.ts';
+import { ofVersion, versionOf } from './refusals.ts';
 import { statusToCopy } from './status-to-copy.ts';
 import { believing, type Pair, type Work } from './work.ts';
 
@@ -30,9 +31,7 @@ export async function copyStatus(work: Work, { source, belief }: Pair, copy: Kub
       const message = `The status of ${api.name} ${keyText(name.key)} is refused by this cluster: ${error.message}`;
       await world.events.warn(source, 'Invalid', message);
       // A provider may go on changing such a status: as long as the object stays as it is, its letters are one.
-      const { uid, resourceVersion } = source.metadata;
-      const details = { ...error.details, refused: `status/${uid}/${resourceVersion}` };
-      throw new KbindError('invalid', error.message, details, error);
+      throw ofVersion(error, `status/${versionOf(source)}`);
     }
     throw error;
   }

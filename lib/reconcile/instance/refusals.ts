@@ -19,6 +19,13 @@ export async function tellForbidden(
   await world.events.warn(object, 'Forbidden', message);
 }
 
+/** The version of an object that was refused: its later ones may be taken. */
+export const versionOf = ({ metadata: { uid, resourceVersion } }: KubeObject): string => `${uid}/${resourceVersion}`;
+
+/** The same refusal, known by what was refused: it leaves one dead letter, however often that is tried. */
+export const ofVersion = (error: KbindError, refused: string): KbindError =>
+  new KbindError('invalid', error.message, { ...error.details, refused }, error);
+
 /**
  * What becomes of a spec that the provider did not take. Forbidden: an Event, and again after 30 s for as long as it lasts.
  * A namespace that is being terminated is waited for. Refused for what it is: an Event with the server's words, then thrown
@@ -41,8 +48,7 @@ export async function tellRefusal(work: Work, source: KubeObject, error: unknown
       error.details.status === undefined ? `${object} cannot be copied` : `The provider refuses ${object}`;
     const message = `${refused}: ${error.message}. It is tried again when this object changes.`;
     await world.events.warn(source, 'Invalid', message);
-    const { uid, resourceVersion } = source.metadata;
-    throw new KbindError('invalid', error.message, { ...error.details, refused: `${uid}/${resourceVersion}` }, error);
+    throw ofVersion(error, versionOf(source));
   }
   throw error;
 }
