@@ -82,15 +82,3 @@ function equalAt(depth: number, a: unknown, b: unknown): boolean {
     keys.every((key) => Object.hasOwn(b, key) && equalAt(depth + 1, a[key], b[key]))
   );
 }
-
-/** True when `whole` has everything that `part` has: maps may have more members, at every depth; lists are equal. */
-export const jsonContains = (whole: unknown, part: unknown): boolean => containsAt(0, whole, part);
-
-function containsAt(depth: number, whole: unknown, part: unknown): boolean {
-  if (!isMap(part)) return equalAt(depth, whole, part);
-  if (depth > MAX_DEPTH) throw tooDeep();
-  return (
-    isMap(whole) &&
-    presentKeys(part).every((key) => Object.hasOwn(whole, key) && containsAt(depth + 1, whole[key], part[key]))
-  );
-}

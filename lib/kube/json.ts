@@ -1,6 +1,6 @@
 import { isRawNumber, parseKeepingNumbers } from './raw-json.ts';
 
-export { canonicalJson, hashJson, jsonContains, jsonEqual } from './canonical.ts';
+export { canonicalJson, hashJson, jsonEqual } from './canonical.ts';
 export { MAX_DEPTH, refuseDeep } from './depth.ts';
 export { isMap, isRawNumber, type JsonMap } from './raw-json.ts';
 

@@ -1,4 +1,5 @@
-import { jsonContains, jsonEqual } from '../../../lib/kube/json.ts';
+import { jsonEqual } from '../../../lib/kube/json.ts';
+import { jsonContains } from '../../support/json-contains.ts';
 import type { Network, TestCluster } from '../../support/faults/network.ts';
 import type { Consumer } from './cell.ts';
 import type { Monitor } from './monitor.ts';

@@ -5,13 +5,13 @@ import {
   hashJson,
   isRawNumber,
   MAX_DEPTH,
-  jsonContains,
   jsonEqual,
   parseJson,
   printForApply,
   printJson,
   refuseDeep,
 } from '../../../lib/kube/json.ts';
+import { jsonContains } from '../../support/json-contains.ts';
 import { canonicalNumber } from '../../../lib/kube/canonical.ts';
 import { parse as parseYaml } from 'yaml';
 
