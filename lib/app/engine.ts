@@ -15,6 +15,7 @@ import type { FleetCluster, FleetRegistry, Lookup } from '../fleet/registry.ts';
 import type { Job } from '../queue/batch.ts';
 import type { Breaker } from '../queue/breaker.ts';
 import type { Result, Run, Settling } from '../queue/settle.ts';
+import type { SweepOptions, SweepRest } from '../sweep/sweep.ts';
 import type { World } from '../reconcile/world.ts';
 import type { Counters } from './counters.ts';
 import { createVisit, type Visit } from './left-alone.ts';
@@ -32,7 +33,7 @@ export interface Engine extends Settling {
 /** Which function does what. */
 export interface Controllers {
   readonly reconcile: Readonly<Record<Controller, (world: World, request: ReconcileRequest) => Promise<Outcome>>>;
-  readonly sweep: (world: World, request: SweepRequest, deadline: Deadline) => Promise<SweepRequest | undefined>;
+  readonly sweep: (world: World, request: SweepRequest, options: SweepOptions) => Promise<SweepRest | undefined>;
   readonly refresh: (world: World, request: RefreshRequest, deadline: Deadline) => Promise<unknown>;
 }
 

@@ -72,13 +72,16 @@ const ANSWER_RESERVE_MS = 1_000;
 
 /**
  * Takes signed keys of a cluster whose forwarder has no cloud credentials, and puts them on the queues. 202: all are safe.
- * 207: `failed` names the items to send again. Everything else took nothing, and says why with a code.
+ * 207: `failed` names the items to send again. A signed GET is told how many keys of all clusters wait, so that a burst can hold
+ * itself back. Everything else took nothing, and says why with a code.
  */
 export function createIngestHandler(parts: IngestParts): IngestHandler {
   return async (event, context) => {
     try {
-      const { cluster, items } = await admit(event, parts);
+      const { cluster, body } = await authenticate(event, parts);
       const signal = AbortSignal.timeout(Math.max(1, context.getRemainingTimeInMillis() - ANSWER_RESERVE_MS));
+      if (event.requestContext.http.method === 'GET') return await tellBacklog(parts, signal);
+      const items = itemsOf(cluster, body);
       const failed = await deliver(items, parts, signal);
       return accepted(parts, { cluster, all: items.length, failed });
     } catch (error) {
@@ -90,11 +93,11 @@ export function createIngestHandler(parts: IngestParts): IngestHandler {
   };
 }
 
-/** Who sends, when, with which key, what, and about whom: in that order, so that strangers cost little. */
-async function admit(
+/** Who sends, when and with which key, before anything is read of what: in that order, so that strangers cost little. */
+async function authenticate(
   event: APIGatewayProxyEventV2,
   parts: IngestParts,
-): Promise<{ readonly cluster: string; readonly items: readonly IngestItem[] }> {
+): Promise<{ readonly cluster: string; readonly body: Buffer }> {
   const [cluster, timestamp, digest, signature] = [
     CLUSTER_HEADER,
     TIMESTAMP_HEADER,
@@ -106,10 +109,27 @@ async function admit(
   const keys = await keysOf(cluster, parts);
   if (!isSignedWith(keys, { cluster, timestamp, digest }, signature)) throw new Refusal('signature_mismatch');
   if (!sameText(bodyDigest(body), digest)) throw new Refusal('body_altered');
+  return { cluster, body };
+}
+
+/** Nobody speaks for another cluster. */
+function itemsOf(cluster: string, body: Buffer): readonly IngestItem[] {
   const items = readItems(body.toString('utf8'));
   const foreign = items.findIndex(({ message }) => message.cluster !== cluster);
   if (foreign >= 0) throw new Refusal('cluster_mismatch', { index: foreign });
-  return { cluster, items };
+  return items;
+}
+
+async function tellBacklog(
+  { sink, log }: IngestParts,
+  signal: AbortSignal,
+): Promise<APIGatewayProxyStructuredResultV2> {
+  try {
+    return json(200, { waiting: await sink.backlog({ signal }) });
+  } catch (error) {
+    log.warn('backlog unknown', { error: toKbindError(error).message });
+    throw new Refusal('queue_unavailable');
+  }
 }
 
 function header({ headers }: APIGatewayProxyEventV2, name: string): string {

@@ -79,14 +79,15 @@ interface Occasion {
 async function sweep(engine: Engine, request: SweepRequest, occasion: Occasion): Promise<void> {
   const { deadline, ...when } = occasion;
   const { result, run } = await runTask(engine, { request, ...when }, async (world) => {
-    const rest = await engine.controllers.sweep(world, request, { deadline });
+    const backlog = (): Promise<number> => engine.queues.backlog();
+    const rest = await engine.controllers.sweep(world, request, { deadline, backlog });
     if (rest === undefined) {
       await noteSweep(engine, request);
       return done('swept');
     }
-    const { attempt: _, firstFailure: __, waited: ___, ...next } = rest;
-    await sendAll(engine.queues, [workMessage(next)]);
-    return done('out of time: goes on through work');
+    const { attempt: _, firstFailure: __, waited: ___, ...next } = rest.request;
+    await sendAll(engine.queues, [workMessage(next, rest.afterSeconds)]);
+    return done(rest.afterSeconds > 0 ? 'many keys wait: goes on through work' : 'out of time: goes on through work');
   });
   await settle(request, result, run, engine);
 }

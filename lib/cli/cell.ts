@@ -163,7 +163,11 @@ function cellOf(name: string, { config, client, queueUrls, fleet }: Parts): Cell
 
 /** Queues whose addresses are asked for when somebody uses them first. */
 function lateQueues(client: SQSClient, urls: Parts['queueUrls']): Queues {
-  return { send: async (queue, messages) => createSqsQueues(client, await urls()).send(queue, messages) };
+  const queues = async (): Promise<Queues> => createSqsQueues(client, await urls());
+  return {
+    send: async (queue, messages) => (await queues()).send(queue, messages),
+    backlog: async () => (await queues()).backlog(),
+  };
 }
 
 function lateDeadQueues(client: SQSClient, urls: Parts['queueUrls']): DeadQueues {

@@ -26,6 +26,7 @@ const SEND_TIMEOUT_MS = 20_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
 
 const answerSchema = z.object({
+  waiting: z.optional(z.int()),
   accepted: z.optional(z.int()),
   failed: z.optional(z.array(z.int())),
   error: z.optional(z.object({ code: z.string(), message: z.string(), index: z.optional(z.int()) })),
@@ -50,10 +51,16 @@ export function createHttpSink(options: HttpSinkOptions): Sink {
     async send(batch, { signal }) {
       const placed = sendable(batch, log);
       if (placed.length === 0) return [];
-      const { status, answer } = await post(options, placed, signal);
+      const items = placed.map(({ message, change }) => ({ message, change }));
+      const { status, answer } = await ask(options, { method: 'POST', body: encodeIngestBody(items), signal });
       if (status === 202) return [];
       if (status === 207) return failedOf(placed, answer);
       return refused(placed, { status, answer, log });
+    },
+    async backlog({ signal }) {
+      const { status, answer } = await ask(options, { method: 'GET', body: '', signal });
+      if (status === 200 && answer?.waiting !== undefined) return answer.waiting;
+      throw notTaken(status, answer);
     },
   };
 }
@@ -71,19 +78,24 @@ function sendable(batch: readonly Outgoing[], log: Logger): Placed[] {
   });
 }
 
-async function post(
+interface Asked {
+  readonly method: 'GET' | 'POST';
+  readonly body: string;
+  readonly signal: AbortSignal;
+}
+
+/** One signed request. */
+async function ask(
   { url, clusterUid, key, clock }: HttpSinkOptions,
-  placed: readonly Placed[],
-  signal: AbortSignal,
+  { method, body: text, signal }: Asked,
 ): Promise<{ readonly status: number; readonly answer: Answer | undefined }> {
-  const items = placed.map(({ message, change }) => ({ message, change }));
-  const body = Buffer.from(encodeIngestBody(items));
+  const body = Buffer.from(text);
   const headers = signedHeaders(await key(), { cluster: clusterUid, body, now: clock.now() });
   try {
     const response = await httpRequest(url, {
-      method: 'POST',
+      method,
       headers: { 'content-type': 'application/json', ...headers },
-      body,
+      ...(method === 'POST' ? { body } : {}),
       signal: AbortSignal.any([signal, AbortSignal.timeout(SEND_TIMEOUT_MS)]),
     });
     return { status: response.statusCode, answer: await readAnswer(response.body) };
@@ -131,7 +143,12 @@ function refused(
     log.error('ingest refused a message for good', { key: pendingKey(bad.message), error: error?.message });
     return placed.filter((one) => one !== bad).map(({ position }) => position);
   }
+  throw notTaken(status, answer);
+}
+
+function notTaken(status: number, answer: Answer | undefined): KbindError {
+  const error = answer?.error;
   const errorClass = status === 401 ? 'unauthorized' : status === 403 ? 'forbidden' : 'unavailable';
   const words = error === undefined ? '' : ` ${error.code}: ${error.message.slice(0, 200)}`;
-  throw new KbindError(errorClass, `ingest answered ${status}${words}`, { status });
+  return new KbindError(errorClass, `ingest answered ${status}${words}`, { status });
 }

@@ -7,6 +7,7 @@ export interface ForwarderMetrics {
   readonly events: Counter<'source' | 'type'>;
   readonly forwarded: Counter<'queue'>;
   readonly sendFailures: Counter<'queue'>;
+  readonly heldBack: Counter;
   readonly reconnects: Counter<'source' | 'cause'>;
   readonly sweeps: Counter;
   readonly watches: Gauge<'state'>;
@@ -26,6 +27,9 @@ export function createForwarderMetrics(registry: Registry): ForwarderMetrics {
       ...named('send_failures_total', 'Messages that a queue did not take; each is sent again.'),
       labelNames: ['queue'],
     }),
+    heldBack: new Counter(
+      named('held_back_total', 'Pauses of a burst because many keys waited at the queue of all clusters.'),
+    ),
     reconnects: new Counter({
       ...named('reconnects_total', 'Watches that ended or failed, by cause.'),
       labelNames: ['source', 'cause'],

@@ -1,8 +1,9 @@
 import { toKbindError } from '../model/errors.ts';
 import type { Logger } from '../model/log.ts';
+import { Allowance } from './allowance.ts';
 import type { ForwarderMetrics } from './metrics.ts';
 import { PendingKeys, type Taken } from './pending.ts';
-import { forwarderQueues, type ForwarderQueue, type Outgoing, type Sink } from './sink.ts';
+import { forwarderQueues, MAX_BATCH, type ForwarderQueue, type Outgoing, type Sink } from './sink.ts';
 import type { Pace } from './watcher.ts';
 
 export interface OutboxOptions {
@@ -27,13 +28,19 @@ const MAX_DELAY_MS = 15_000;
 
 /**
  * Delivers pending keys, queue by queue, each on its own: a queue that is away holds up none of the others. What fails
- * stays pending and is tried again for as long as the process lives.
+ * stays pending and is tried again for as long as the process lives. A burst of instances is let out no faster than the queue,
+ * which is everybody's, is worked off ({@link Allowance}).
  */
 export class Outbox {
   readonly #options: OutboxOptions;
   readonly #pending: PendingKeys;
   readonly #abort = new AbortController();
-  readonly #gathering = new AbortController();
+  /** Ends the pauses that are there to send less, not those after a failure. */
+  readonly #hurry = new AbortController();
+  readonly #allowance = new Allowance();
+  /** The lanes share one question. */
+  #asking: Promise<void> | undefined;
+  #backlogKnown = true;
   #wakers: (() => void)[] = [];
   #lanes: Promise<void>[] = [];
   #draining = false;
@@ -68,7 +75,7 @@ export class Outbox {
    */
   async flush(deadlineMs: number): Promise<number> {
     this.#draining = true;
-    this.#gathering.abort();
+    this.#hurry.abort();
     this.#wake();
     const timer = new AbortController();
     const delivered = Promise.all(this.#lanes);
@@ -80,11 +87,13 @@ export class Outbox {
   }
 
   async #lane(queue: ForwarderQueue): Promise<void> {
-    if (queue === 'control') await this.#options.pace.sleep(GATHERING_MS, this.#gathering.signal);
+    if (queue === 'control') await this.#options.pace.sleep(GATHERING_MS, this.#hurry.signal);
     let failures = 0;
     while (!this.#abort.signal.aborted) {
-      const taken = this.#pending.take(queue);
+      const taken = this.#pending.take(queue, await this.#leave(queue));
       if (taken === undefined) {
+        // Put while leave was waited for: whom it was to wake did not sleep yet.
+        if (this.#pending.waiting(queue) > 0) continue;
         // Another lane's failure may bring work back, but that lane is then there to do it.
         if (this.#draining) return;
         await this.#somethingNew();
@@ -92,6 +101,41 @@ export class Outbox {
       }
       failures = (await this.#deliver(taken)) ? 0 : failures + 1;
       if (failures > 0) await this.#rest(failures);
+    }
+  }
+
+  /** How many keys may be sent now; waits until some may, 0 where none is pending. */
+  async #leave(queue: ForwarderQueue): Promise<number> {
+    if (queue !== 'instances') return MAX_BATCH;
+    while (!this.#draining && !this.#abort.signal.aborted) {
+      const wanted = Math.min(MAX_BATCH, this.#pending.waiting(queue));
+      if (wanted === 0) return 0;
+      const leave = this.#allowance.take(wanted, this.#options.pace.clock.monotonic());
+      if (leave > 0) return leave;
+      await (this.#asking ??= this.#ask().finally(() => (this.#asking = undefined)));
+    }
+    return MAX_BATCH;
+  }
+
+  async #ask(): Promise<void> {
+    const { pace, metrics } = this.#options;
+    const restMs = this.#allowance.told(await this.#backlog());
+    if (restMs === 0) return;
+    metrics.heldBack.inc();
+    await pace.sleep(restMs, this.#hurry.signal);
+  }
+
+  /** Undefined where nobody can tell, which is said once: an older cell's webhook, a role without that permission. */
+  async #backlog(): Promise<number | undefined> {
+    const { sink, log } = this.#options;
+    try {
+      const backlog = await sink.backlog({ signal: AbortSignal.any([this.#abort.signal, this.#hurry.signal]) });
+      this.#backlogKnown = true;
+      return backlog;
+    } catch (error) {
+      if (this.#backlogKnown) log.warn('bursts are not held back', { error: toKbindError(error).message });
+      this.#backlogKnown = false;
+      return undefined;
     }
   }
 

@@ -45,14 +45,14 @@ export class PendingKeys {
     if (this.#entries.instances.size > this.#maxKeys) this.#leaveToSweep(now);
   }
 
-  /** The oldest messages of a queue that are not under way; undefined when there are none. */
-  take(queue: ForwarderQueue): Taken | undefined {
+  /** The oldest messages of a queue that are not under way, at most that many; undefined when there are none. */
+  take(queue: ForwarderQueue, most: number = MAX_BATCH): Taken | undefined {
     const batch: Outgoing[] = [];
     for (const [key, { outgoing }] of this.#entries[queue]) {
+      if (batch.length === most) break;
       if (this.#inFlight.has(key)) continue;
       this.#inFlight.add(key);
       batch.push(outgoing);
-      if (batch.length === MAX_BATCH) break;
     }
     return batch.length === 0 ? undefined : { queue, batch };
   }
@@ -69,6 +69,14 @@ export class PendingKeys {
       if (failed.includes(position) || newer) moveToEnd(entries, key, entry);
       else entries.delete(key);
     }
+  }
+
+  /** Entries of a queue that are not under way. */
+  waiting(queue: ForwarderQueue): number {
+    const entries = this.#entries[queue];
+    let underWay = 0;
+    for (const key of this.#inFlight) if (entries.has(key)) underWay += 1;
+    return entries.size - underWay;
   }
 
   size(queue?: ForwarderQueue): number {

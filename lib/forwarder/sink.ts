@@ -27,4 +27,9 @@ export interface Sink {
    * all are safe); throws when it took none. Sending a message twice is harmless.
    */
   send(batch: readonly Outgoing[], options: { readonly signal: AbortSignal }): Promise<readonly number[]>;
+  /**
+   * Messages of all clusters that wait at the instances' queue to be given out, about: asked during a burst only. Throws
+   * where that cannot be told.
+   */
+  backlog(options: { readonly signal: AbortSignal }): Promise<number>;
 }

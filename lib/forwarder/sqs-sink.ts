@@ -1,6 +1,7 @@
 import { SendMessageBatchCommand, type SendMessageBatchRequestEntry, type SQSClient } from '@aws-sdk/client-sqs';
 import { KbindError } from '../model/errors.ts';
 import type { Logger } from '../model/log.ts';
+import { readBacklog } from '../queue/backlog.ts';
 import { heartbeatMessage, reconcileMessage, workMessage, type QueueMessage } from '../queue/queues.ts';
 import { pendingKey } from './pending.ts';
 import type { ForwarderMessage, ForwarderQueue, Outgoing, Sink } from './sink.ts';
@@ -12,12 +13,14 @@ export interface SqsSinkOptions {
   readonly log: Logger;
 }
 
-/** How long one batch may take, its own retries included. */
+/** How long one request may take, its own retries included. */
 const SEND_TIMEOUT_MS = 20_000;
 
 /** The sink that puts messages on Amazon SQS, with the groups and deduplication ids of lib/queue. */
 export function createSqsSink({ client, urls, log }: SqsSinkOptions): Sink {
   return {
+    backlog: ({ signal }) =>
+      readBacklog(client, urls.instances, AbortSignal.any([signal, AbortSignal.timeout(SEND_TIMEOUT_MS)])),
     async send(batch, { signal }) {
       const queue = batch[0]?.queue;
       const entries = toEntries(batch, log);

@@ -29,6 +29,11 @@ export interface Queues {
    * @throws KbindError class `unavailable` when any was not: some of them may have arrived all the same
    */
   send(queue: QueueName, messages: readonly QueueMessage[]): Promise<void>;
+  /**
+   * Messages of all clusters that wait at the instances' queue to be given out, about.
+   * @throws KbindError class `unavailable` when that cannot be told
+   */
+  backlog(): Promise<number>;
 }
 
 /** The queue that a request travels on. */

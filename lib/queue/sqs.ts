@@ -1,6 +1,7 @@
 import { SendMessageBatchCommand, type SendMessageBatchRequestEntry, type SQSClient } from '@aws-sdk/client-sqs';
 import pLimit from 'p-limit';
 import { KbindError } from '../model/errors.ts';
+import { readBacklog } from './backlog.ts';
 import type { QueueMessage, QueueName, Queues } from './queues.ts';
 
 /** Amazon SQS behind the {@link Queues} port. */
@@ -62,6 +63,7 @@ export function createSqsQueues(client: SQSClient, urls: Readonly<Record<QueueNa
   }
 
   return {
+    backlog: () => readBacklog(client, urls.instances),
     async send(queue, messages) {
       const limit = pLimit(BATCHES_AT_ONCE);
       const sent = await Promise.allSettled(

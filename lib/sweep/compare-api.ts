@@ -24,7 +24,7 @@ export interface Pass {
   readonly outOfTime: () => boolean;
 }
 
-/** A pass ends with its tally, or out of time with where it goes on. */
+/** A pass ends with its tally, or early with where it goes on. */
 export type PassResult = { readonly tally: Tally } | { readonly cursor: SweepCursor; readonly tally: Tally };
 
 /** The provider's side failed: the pass goes on without it. */
@@ -111,18 +111,23 @@ class Walk {
     };
   }
 
-  /** Walks until the end, or until the time is up: at least one key is compared, so that a sweep always comes forward. */
+  /** Walks until the end, or until it is to go on later: at least one key is compared, so that a sweep always comes forward. */
   async run(counter: TallyCounter): Promise<SweepCursor | undefined> {
     const sides = { consumer: this.#consumer, provider: this.#provider, sourceKey, copyKey: sourceKey };
     let compared = 0;
     for await (const pairing of mergeSides(sides)) {
-      if (compared > 0 && this.#pass.outOfTime()) return this.cursor();
+      if (compared > 0 && (this.#pass.outOfTime() || this.#leavesRoom())) return this.cursor();
       this.#watchOrder(pairing, counter);
       await this.#compare(pairing, counter);
       this.#after = pairing.key;
       compared += 1;
     }
     return undefined;
+  }
+
+  /** Without an order the next visit would begin at the same page, and tell the same keys for ever. */
+  #leavesRoom(): boolean {
+    return this.#ordered && this.#pass.outbox.crowded;
   }
 
   /** Without an order keys may be seen twice when the sweep goes on: what was counted says nothing then. */

@@ -13,13 +13,25 @@ import { compareApi, type PassResult } from './compare-api.ts';
 import { leaveApart } from './left-apart.ts';
 import { planFate, tidyPlan } from './done-plans.ts';
 import type { SweptApi } from './needs-work.ts';
-import { Outbox } from './outbox.ts';
+import { Outbox, type ReadBacklog } from './outbox.ts';
 import { emptyTally, type Tally } from './tally.ts';
 
 export interface SweepOptions {
   /** Epoch milliseconds by which the sweep should have stopped. */
   readonly deadline: number;
+  /** How many keys of all clusters wait to be reconciled; absent: they are told however many that are. */
+  readonly backlog?: ReadBacklog;
 }
+
+/** How a sweep that is not done goes on. */
+export interface SweepRest {
+  readonly request: SweepRequest;
+  /** Seconds until then: its keys leave room for others'. */
+  readonly afterSeconds: number;
+}
+
+/** The shortest pause that a queue knows. */
+const CROWDED_SECONDS = 1;
 
 /** What a whole sweep shares: read once, because it only decides which keys are looked at again. */
 interface Sweep {
@@ -37,24 +49,25 @@ interface Sweep {
 /**
  * Compares both sides of APIs and enqueues the keys that need work (design.md, rule 10): all managed CRDs, bound or not,
  * or those that the request names. Only a tick's full sweep counts for the bindings' status and tidies plans.
- * @returns the request by which it goes on, when its time was up; undefined when it is done.
+ * @returns how it goes on, when its time was up or too many keys wait; undefined when it is done.
  * @throws KbindError for what makes the consumer's side unreadable: the sweep is then done again. What is wrong with one API of
  * several is left apart.
  */
 export async function runSweep(
   world: World,
   request: SweepRequest,
-  { deadline }: SweepOptions,
-): Promise<SweepRequest | undefined> {
+  { deadline, backlog }: SweepOptions,
+): Promise<SweepRest | undefined> {
   const [crds, connections, lists] = await Promise.all([
     world.reads.managedCrds(),
     world.reads.connections(),
     readBindings(world),
   ]);
+  const outbox = new Outbox(world, request, backlog);
   const sweep: Sweep = {
     world,
     request,
-    outbox: new Outbox(world, request),
+    outbox,
     lists: lists.value,
     connections: new Map(connections.value.map((connection) => [connection.metadata.name, connection])),
     opened: new Map(),
@@ -62,12 +75,13 @@ export async function runSweep(
     tallies: new Map(),
   };
   const cursor = await sweepApis(sweep, apisToSweep(crds.value, request));
-  await sweep.outbox.flush();
+  await outbox.flush();
   // Another cluster behind the address has nothing that needs work; what this sweep was to cover would be lost.
   await world.consumer.confirmIdentity(0);
   if (isBackstop(request)) await writeCounts(world, sweep.lists, sweep.tallies);
-  world.log.info('swept', { sweep: request.id, enqueued: sweep.outbox.told, finished: cursor === undefined });
-  return cursor === undefined ? undefined : { ...request, cursor };
+  world.log.info('swept', { sweep: request.id, enqueued: outbox.told, finished: cursor === undefined });
+  if (cursor === undefined) return undefined;
+  return { request: { ...request, cursor }, afterSeconds: outbox.crowded ? CROWDED_SECONDS : 0 };
 }
 
 /** A tick's sweep over everything. */
@@ -85,7 +99,7 @@ function apisToSweep(crds: readonly KubeObject[], { apis, cursor }: SweepRequest
 async function sweepApis(sweep: Sweep, crds: readonly KubeObject[]): Promise<SweepCursor | undefined> {
   for (const [index, crd] of crds.entries()) {
     const { name } = crd.metadata;
-    if (index > 0 && sweep.outOfTime()) return { api: name };
+    if (index > 0 && (sweep.outOfTime() || sweep.outbox.crowded)) return { api: name };
     const from = sweep.request.cursor?.api === name ? sweep.request.cursor : undefined;
     try {
       const result = await sweepApi(sweep, crd, from);

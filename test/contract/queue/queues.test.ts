@@ -101,6 +101,18 @@ const names = (messages: readonly Message[]): unknown[] =>
     return request.type === 'reconcile' ? request.name : request.type;
   });
 
+it('tells what waits at the instances’ queue: not what is out, nor what waits elsewhere', async () => {
+  expect(await queues.backlog()).toBe(0);
+  const sent = Array.from({ length: 12 }, (_, n) => reconcileMessage(instanceRequest(`w${n}`), 'u/1'));
+  await sendAll(queues, [...sent, workMessage({ v: 1, type: 'sweep', cluster: CLUSTER, id: 's', retry: true })]);
+  expect(await queues.backlog()).toBe(12);
+  const out = await receive('instances');
+  expect(await queues.backlog()).toBe(12 - out.length);
+  await remove('instances', out);
+  await drain('instances');
+  expect(await queues.backlog()).toBe(0);
+});
+
 describe('keys on a FIFO queue', () => {
   it('arrive with group, deduplication id and the moment they were sent', async () => {
     const before = Date.now();

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../lib/app/compose.ts';
+import { AMPLE, UNASKED } from '../../../lib/forwarder/allowance.ts';
+import { MAX_BATCH } from '../../../lib/forwarder/sink.ts';
 import { resources, type ObjectKey } from '../../../lib/model/api.ts';
 import {
   reconcileRequest,
@@ -283,6 +285,26 @@ describe.each(kinds)('budgets on the %s server', (kind) => {
       atMost(2, messagesOf(measured), measured.queues);
       expectWrites(measured, 1);
     });
+
+    test('a burst never has many keys waiting before those of other clusters, and is no message dearer for that', async () => {
+      const burst = range(300, 5_000);
+      let most = 0;
+      const { instances } = cell.queues;
+      const { onMessage } = instances;
+      instances.onMessage = () => {
+        most = Math.max(most, instances.waiting);
+        onMessage();
+      };
+      const measured = await cell.measure(async () => {
+        await Promise.all(burst.map((index) => createInstance(cell.consumer, index)));
+        await cell.settled();
+      });
+      instances.onMessage = onMessage;
+      // What may go unasked, what there is room for, and what four lanes had under way when that was asked for.
+      atMost(UNASKED + AMPLE + 4 * MAX_BATCH, most, measured.queues);
+      atMost(4 * burst.length, messagesOf(measured), measured.queues);
+      for (const index of burst) expect(await cell.provider.hands.find(widgets, keyAt(index))).toBeDefined();
+    }, 60_000);
 
     const untilSize = async (key: ObjectKey, size: number): Promise<void> => {
       await until('the copy has it', async () => {

@@ -50,7 +50,7 @@ describe.each(clusterKinds())('$name', (kind) => {
     f.told.length = 0;
     const reads = createReadsCache(f.consumer.client, systemClock).viewFor(undefined);
     const world = f.world({ reads, ...overrides });
-    const rest = await runSweep(world, { ...request, cluster: f.consumer.uid, ...asked }, options);
+    const rest = (await runSweep(world, { ...request, cluster: f.consumer.uid, ...asked }, options))?.request;
     return { found: f.told.map(({ namespace = '', name }) => `${namespace}/${name}`).sort(), rest };
   }
 

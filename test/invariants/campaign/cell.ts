@@ -186,6 +186,7 @@ export class Cell {
           name,
           messages.filter(({ body }) => passes(body)),
         ),
+      backlog: () => sent.backlog(),
     };
     const { tick } = this.#compose(process, queues).handlers;
     const everyMinute = (atStart: boolean): void => {
@@ -370,6 +371,10 @@ export class Cell {
         const refused = queues.send(batch[0]?.queue ?? 'work', messages);
         await time.sleep(3);
         return process.alive ? refused : new Promise(() => undefined);
+      },
+      async backlog() {
+        await time.sleep(3);
+        return process.alive ? queues.instances.waiting : new Promise<never>(() => undefined);
       },
     };
   }

@@ -271,7 +271,7 @@ function scheduleMischief({ parts, consumers, end, cell }: Life): void {
 /** Lines 5 and 6: one more reconcile of every key, in a process that remembers nothing, writes nothing. */
 async function secondLook({ parts, consumers, monitor }: Life): Promise<string[]> {
   const process = startProcess(parts, 'second-look');
-  const sent = { send: () => Promise.resolve() };
+  const sent = { send: () => Promise.resolve(), backlog: () => Promise.resolve(0) };
   const app = composeFor(parts, process, { registry: registryOf(consumers), queues: sent });
   monitor.watched.length = 0;
   const looking = lookAgain(app, parts, consumers);

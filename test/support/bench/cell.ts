@@ -35,6 +35,9 @@ export function apiRef(resource: string, kind: string): ResourceRef {
 }
 export const apiName = ({ resource, group }: ResourceRef): string => `${resource}.${group}`;
 
+/** What a question to SQS takes, ms: without it a burst would be paced by a queue that answers at once. */
+const ROUND_TRIP_MS = 10;
+
 const egress = { allowLoopback: true };
 const crdsFolder = join(import.meta.dirname, '../../../infra/crds');
 const url = 'https://sqs.test/queue';
@@ -277,7 +280,14 @@ export class BenchCell {
         }
         return Promise.resolve();
       },
+      backlog: () => this.#backlog(),
     };
+  }
+
+  /** After a round trip to SQS. */
+  async #backlog(): Promise<number> {
+    await new Promise((resolve) => setTimeout(resolve, ROUND_TRIP_MS));
+    return this.queues.instances.waiting;
   }
 
   async startForwarder(consumer: Consumer = this.consumer): Promise<Forwarder> {
@@ -323,6 +333,7 @@ export class BenchCell {
         }
         return Promise.resolve([]);
       },
+      backlog: () => this.#backlog(),
     };
   }
 

@@ -49,6 +49,13 @@ export class BenchQueue {
     return this.#ready.size;
   }
 
+  /** Messages that wait to be given out: SQS's ApproximateNumberOfMessages. */
+  get waiting(): number {
+    let sum = 0;
+    for (const group of this.#groups.values()) sum += group.waiting.length;
+    return sum;
+  }
+
   get delayed(): number {
     return this.#timers.size;
   }

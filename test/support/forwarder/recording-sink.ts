@@ -3,6 +3,8 @@ import { KbindError } from '../../../lib/model/errors.ts';
 
 /** A queue that remembers what it took, and that a test can take away. */
 export class RecordingSink implements Sink {
+  /** What waits at the instances' queue. */
+  waiting = 0;
   readonly sent: Outgoing[] = [];
   away = false;
   /** Attempts that failed because the queue was away. */
@@ -15,6 +17,12 @@ export class RecordingSink implements Sink {
     }
     this.sent.push(...batch);
     return Promise.resolve([]);
+  }
+
+  backlog(): Promise<number> {
+    return this.away
+      ? Promise.reject(new KbindError('unavailable', 'the queue is away'))
+      : Promise.resolve(this.waiting);
   }
 
   /** What was sent, as `controller namespace/name` or `sweep api`, heartbeats left out. */

@@ -24,6 +24,7 @@ export interface RequestOptions {
   readonly body?: string | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly contentType?: string | undefined;
+  readonly method?: 'GET' | 'POST' | undefined;
 }
 
 export interface TestRequest {
@@ -41,7 +42,8 @@ export function signedRequest(options: RequestOptions): TestRequest {
 
 export function ingestEvent(options: RequestOptions): APIGatewayProxyEventV2 {
   const { headers, body } = signedRequest(options);
-  const route = { method: 'POST', path: '/v1/keys' };
-  const request = { method: 'POST', url: '/v1/keys', headers, body: Buffer.from(body), sourceIp: '192.0.2.1' };
+  const { method = 'POST' } = options;
+  const route = { method, path: '/v1/keys' };
+  const request = { method, url: '/v1/keys', headers, body: Buffer.from(body), sourceIp: '192.0.2.1' };
   return httpApiEvent(route, request, options.now);
 }

@@ -72,6 +72,10 @@ export class MemoryCell implements DeadQueues, Queues {
     return this.#call(() => this.dead.filter((held) => held.queue === queue).length);
   }
 
+  backlog(): Promise<number> {
+    return this.#call(() => this.sent.filter(({ queue }) => queue === 'instances').length);
+  }
+
   send(queue: QueueName, messages: readonly QueueMessage[]): Promise<void> {
     return this.#call(() => {
       for (const message of messages) {

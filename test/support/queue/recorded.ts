@@ -8,6 +8,8 @@ export interface RecordedQueues extends Queues {
   /** Parsed bodies of one queue. */
   bodies(queue: QueueName): unknown[];
   failing: Set<QueueName>;
+  /** What waits at the instances' queue. */
+  waiting: number;
 }
 
 export function recordQueues(): RecordedQueues {
@@ -16,6 +18,10 @@ export function recordQueues(): RecordedQueues {
   return {
     sent,
     failing,
+    waiting: 0,
+    backlog() {
+      return Promise.resolve(this.waiting);
+    },
     bodies: (queue) => sent.filter((entry) => entry.queue === queue).map(({ message }) => JSON.parse(message.body)),
     send(queue, messages) {
       if (failing.has(queue)) return Promise.reject(new Error(`queue ${queue} does not answer`));

@@ -72,6 +72,12 @@ export class VirtualQueue {
     this.#time.after(delay, () => this.onMessage());
   }
 
+  /** Messages that wait to be given out: SQS's ApproximateNumberOfMessages. */
+  get waiting(): number {
+    const now = this.#time.now();
+    return this.held.filter(({ inFlight, visibleAt }) => !inFlight && visibleAt <= now).length;
+  }
+
   /** What a poller gets now: up to ten, of each FIFO group from its head and only while none of it is out. */
   receive(shuffle: (held: Held[]) => Held[]): Held[] {
     const now = this.#time.now();
@@ -163,6 +169,11 @@ export class VirtualQueues {
         await Promise.resolve();
         if (!passAwait(actor)) return never();
         if (refused.length > 0) throw new KbindError('unavailable', 'the queue did not take every message');
+      },
+      backlog: async () => {
+        if (!passAwait(actor)) return never();
+        await Promise.resolve();
+        return passAwait(actor) ? this.instances.waiting : never();
       },
     };
   }

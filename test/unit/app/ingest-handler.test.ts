@@ -18,7 +18,7 @@ const keys = new Map<string, KeysLookup>([
   ['broken', { found: 'unresolved', reason: 'secret: AccessDenied' }],
 ]);
 
-function stage(send?: Sink['send']) {
+function stage(send?: Sink['send'], away = false) {
   const sent: Outgoing[] = [];
   const metrics = recordCounters();
   const log = recordLog();
@@ -30,6 +30,7 @@ function stage(send?: Sink['send']) {
         sent.push(...batch);
         return Promise.resolve([]);
       },
+      backlog: () => (away ? Promise.reject(new KbindError('unavailable', 'away')) : Promise.resolve(120)),
     },
     clock: { now: () => NOW, monotonic: () => NOW },
     log,
@@ -89,6 +90,39 @@ describe('a signed request', () => {
     expect(await ask()).toMatchObject({ status: 202 });
     expect(await ask({ key: OTHER_KEY })).toMatchObject({ status: 202 });
     keys.set(SHOP, { found: 'keys', keys: [KEY] });
+  });
+});
+
+describe('a signed GET', () => {
+  const get = { method: 'GET', body: '' } as const;
+
+  it('is told how many keys wait, and sends none', async () => {
+    const { ask, sent } = stage();
+    expect(await ask(get)).toEqual({ status: 200, body: { waiting: 120 } });
+    expect(sent).toEqual([]);
+  });
+
+  it('is refused to whom a POST is', async () => {
+    const { ask } = stage();
+    expect(await ask({ ...get, key: OTHER_KEY })).toMatchObject({
+      status: 401,
+      body: { error: { code: 'signature_mismatch' } },
+    });
+    expect(await ask({ ...get, cluster: 'gone' })).toMatchObject({ status: 410 });
+    expect(await ask({ ...get, now: NOW - 301_000 })).toMatchObject({ status: 401 });
+  });
+
+  it('is no way to use what was signed for a POST, nor the other way round', async () => {
+    const { ask, sent } = stage();
+    expect(await ask({ method: 'GET', sentBody: '' })).toMatchObject({ body: { error: { code: 'body_altered' } } });
+    expect(await ask({ body: '' })).toMatchObject({ status: 400, body: { error: { code: 'body_invalid' } } });
+    expect(sent).toEqual([]);
+  });
+
+  it('is told when the queue does not say', async () => {
+    const { ask, log } = stage(undefined, true);
+    expect(await ask(get)).toMatchObject({ status: 503, body: { error: { code: 'queue_unavailable' } } });
+    expect(log.lines).toContainEqual(expect.objectContaining({ level: 'warn', message: 'backlog unknown' }));
   });
 });
 

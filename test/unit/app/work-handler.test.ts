@@ -5,6 +5,7 @@ import type { DueRequest, RefreshRequest, SweepRequest } from '../../../lib/mode
 import type { Engine } from '../../../lib/app/engine.ts';
 import { createWorkHandler } from '../../../lib/app/work-handler.ts';
 import { createClusterLimits } from '../../../lib/queue/batch.ts';
+import type { SweepOptions } from '../../../lib/sweep/sweep.ts';
 import { messageGroup, requeueDeduplicationId } from '../../../lib/queue/ids.ts';
 import { controllersWith, engineWith } from '../../support/queue/engine.ts';
 import { CLUSTER, instanceRequest, requestRecord, sqsEvent, sqsRecord, withTime } from '../../support/queue/events.ts';
@@ -74,9 +75,25 @@ describe('sweeps', () => {
 
   it('that ran out of time go on through work, as a new chain', async () => {
     const rest = { ...sweep, attempt: 3, firstFailure: 1, cursor: { api: 'widgets.example.org', after: 'a/b' } };
-    const engine = engineWith({ clock, controllers: controllersWith({ sweep: () => Promise.resolve(rest) }) });
+    const engine = engineWith({
+      clock,
+      controllers: controllersWith({ sweep: () => Promise.resolve({ request: rest, afterSeconds: 0 }) }),
+    });
     await handle(engine, requestRecord(sweep));
     expect(engine.queues.bodies('work')).toEqual([{ ...sweep, cursor: rest.cursor }]);
+    expect(engine.queues.sent[0]?.message.delaySeconds).toBeUndefined();
+  });
+
+  it('that filled the queue go on after a pause; they are told how much waits', async () => {
+    const run = vi.fn(async (_world: unknown, _request: unknown, { backlog }: SweepOptions) => {
+      expect(await backlog?.()).toBe(700);
+      return { request: sweep, afterSeconds: 1 };
+    });
+    const engine = engineWith({ clock, controllers: controllersWith({ sweep: run }) });
+    engine.queues.waiting = 700;
+    await handle(engine, requestRecord(sweep));
+    expect(run).toHaveBeenCalledOnce();
+    expect(engine.queues.sent).toMatchObject([{ queue: 'work', message: { delaySeconds: 1 } }]);
   });
 
   it('that fail come back as attempts', async () => {

@@ -100,6 +100,28 @@ describe('the signed HTTP sink', () => {
     expect(parseIngestBody(server.seen[0]?.body ?? '')).toHaveLength(1);
   });
 
+  it('asks how many keys wait with a signed GET', async () => {
+    server.answer(json(200, { waiting: 321 }));
+    expect(await sink().backlog({ signal })).toBe(321);
+    expect(server.seen.map(({ method, url, body }) => [method, url.pathname, body])).toEqual([['GET', '/v1/keys', '']]);
+    const parts = { cluster: CLUSTER, timestamp: '1800000000', digest: bodyDigest(Buffer.alloc(0)) };
+    expect(isSignedWith([KEY], parts, String(server.seen[0]?.headers['x-kbind-signature']))).toBe(true);
+  });
+
+  it.each([
+    ['of an older cell, which has no such route', 404, { message: 'Not Found' }, 'ingest answered 404'],
+    ['that does not say', 200, { accepted: 1 }, 'ingest answered 200'],
+    [
+      'of a cell whose queue does not say',
+      503,
+      { error: { code: 'queue_unavailable', message: 'x' } },
+      /queue_unavailable/,
+    ],
+  ])('throws for an answer %s', async (_what, status, answer, message) => {
+    server.answer(json(status, answer));
+    await expect(sink().backlog({ signal })).rejects.toThrow(message);
+  });
+
   it('sends nothing in the clear, but on this machine', () => {
     const options = { clusterUid: CLUSTER, key: () => Promise.resolve(KEY), clock, log };
     const plain = () => createHttpSink({ ...options, url: 'http://ingest.example', allowLoopback: false });

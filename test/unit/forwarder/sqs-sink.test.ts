@@ -13,7 +13,7 @@ const signal = new AbortController().signal;
 const urls = { control: 'https://sqs/control.fifo', instances: 'https://sqs/instances.fifo', work: 'https://sqs/work' };
 
 /** An SQS client whose answers the test gives. */
-function sqs(answer: (input: SendMessageBatchCommandInput) => Partial<SendMessageBatchCommandOutput>) {
+function sqs(answer: (input: SendMessageBatchCommandInput) => Partial<SendMessageBatchCommandOutput> | object) {
   const sent: SendMessageBatchCommandInput[] = [];
   const client = new SQSClient({ region: 'local', credentials: { accessKeyId: 'a', secretAccessKey: 'b' } });
   client.middlewareStack.add(
@@ -82,6 +82,29 @@ describe('SQS sink', () => {
       throw new Error('connect ECONNREFUSED');
     });
     await expect(sink.send([key('a', '1')], { signal })).rejects.toThrow(KbindError);
+  });
+
+  it('asks the instances’ queue how many messages wait', async () => {
+    const { sent, sink } = sqs(() => ({ Attributes: { ApproximateNumberOfMessages: '42' } }));
+    expect(await sink.backlog({ signal })).toBe(42);
+    expect(sent).toEqual([{ QueueUrl: urls.instances, AttributeNames: ['ApproximateNumberOfMessages'] }]);
+  });
+
+  it.each([{}, { Attributes: {} }, { Attributes: { ApproximateNumberOfMessages: 'many' } }])(
+    'does not take %j for an empty queue',
+    async (answer) => {
+      await expect(sqs(() => answer).sink.backlog({ signal })).rejects.toThrow('the queue does not say');
+    },
+  );
+
+  it('throws when the queue does not let itself be asked', async () => {
+    const { sink } = sqs(() => {
+      throw new Error('AccessDenied');
+    });
+    await expect(sink.backlog({ signal })).rejects.toMatchObject({
+      errorClass: 'unavailable',
+      message: 'backlog: AccessDenied',
+    });
   });
 
   it('leaves a message that nobody could read, and sends the rest', async () => {
