@@ -68,7 +68,7 @@ export class Exchange {
     this.#options = options;
   }
 
-  /** Latest `Date` that the server has shown, epoch ms. */
+  /** Latest `Date` that the server has shown, as far as our own clock bears it out (types.ts says why), epoch ms. */
   get serverDate(): number | undefined {
     return this.#serverDate;
   }
@@ -183,8 +183,10 @@ export class Exchange {
   }
 
   #noteDate(header: string | string[] | undefined): void {
-    const date = typeof header === 'string' ? Date.parse(header) : Number.NaN;
-    if (Number.isFinite(date)) this.#serverDate = Math.max(date, this.#serverDate ?? date);
+    const shown = typeof header === 'string' ? Date.parse(header) : Number.NaN;
+    if (!Number.isFinite(shown)) return;
+    const date = Math.min(shown, this.clock.now());
+    this.#serverDate = Math.max(date, this.#serverDate ?? date);
   }
 
   #signalFor(signal: AbortSignal | undefined): AbortSignal {

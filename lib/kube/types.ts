@@ -8,7 +8,11 @@ import type { Instant } from '../model/clock.ts';
 export interface KubeClient extends KubeReads, KubeWrites {
   /** `host:port`, for logs. */
   readonly host: string;
-  /** The latest `Date` that this server has shown in an answer, epoch ms; undefined before the first (spec §4, the 8 s rule). */
+  /**
+   * The latest `Date` that this server has shown in an answer, epoch ms; undefined before the first. Of each answer no more is
+   * believed than our own clock said when it came: the 8 s after a deletion (spec §8) have passed by both, and one wrong answer,
+   * far in the future, ends no later ones sooner.
+   */
   serverDate(): number | undefined;
 }
 

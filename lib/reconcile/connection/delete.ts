@@ -7,7 +7,7 @@ import { done, wait, waitForDeletion, type Outcome } from '../../model/outcome.t
 import { hasFinalizer, removeFinalizer } from '../object-writes.ts';
 import { secretKeyOf, secretText, usedSecretRef } from '../../model/secret-ref.ts';
 import { tellConnectionDependents } from '../tell-dependents.ts';
-import { DELETION_GRACE_MS, IDENTITY_MAX_AGE_MS, type World } from '../world.ts';
+import { DELETION_GRACE_MS, type World } from '../world.ts';
 import { findNamesake, requestDeletion } from './auto-bind.ts';
 import { deletionNodes as nodes } from './chart.ts';
 import { persist, type Pass } from './status.ts';
@@ -20,7 +20,7 @@ import { whoReleasesSecret } from './who-releases-secret.ts';
  * A Connection that goes (spec §2, Deleting).
  *
  * 1. It counts as not Ready from now on, which its dependents are told. The binding of autoBind is asked to go.
- * 2. Nothing is concluded sooner than 8 s after the deletionTimestamp, by the API server's own `Date`: until then, somebody
+ * 2. Nothing is concluded sooner than 8 s after the deletionTimestamp, by the API server's `Date` and our clock: until then, somebody
  *    may still act on what they read of it before (spec §8). The lists that decide are asked for after that.
  * 3. While a binding refers to it, or a CRD that is pinned to it has instances with our finalizer, it waits and names them.
  * 4. The Secret's finalizer goes, unless another Connection needs it; then its own.
@@ -32,7 +32,7 @@ export async function deleteConnection(world: World, { connection }: Pass): Prom
   trace.step(nodes.start);
   if (!trace.decide(nodes.finalizer, hasFinalizer(connection, CLEANUP_FINALIZER)))
     return done('nothing of ours holds it');
-  await world.consumer.confirmIdentity(IDENTITY_MAX_AGE_MS);
+  await world.consumer.confirmIdentity(0);
   await dropAutoBinding(world, connection);
   const graceMs = graceLeft(connection, world.consumer.client.serverDate());
   if (!trace.decide(nodes.grace, graceMs <= 0)) return waitOutGrace(world, connection, graceMs);

@@ -8,7 +8,7 @@ import { holdsInScope, type BindingLists, type InstanceName } from './which-bind
 
 /** When the decision is taken and by which CRD. */
 export interface DrainFacts {
-  /** Latest `Date` of the consumer's API server, epoch ms; undefined before it has shown one. */
+  /** Latest `Date` of the consumer's API server that our clock has passed as well, epoch ms; undefined before the first. */
   readonly serverDate: number | undefined;
   /** The Connection that the CRD is pinned to. */
   readonly connection: string | undefined;

@@ -33,6 +33,7 @@ const failure = async (promise: Promise<unknown>): Promise<KbindError> => {
   throw new Error('did not fail');
 };
 const classOf = async (promise: Promise<unknown>): Promise<string> => (await failure(promise)).errorClass;
+const clockAt = (at: string): Clock => ({ ...systemClock, now: () => Date.parse(at) });
 const reset: Script = (_seen, response) => void response.destroy();
 const inTurn = (...scripts: Script[]): Script => {
   let turn = 0;
@@ -114,11 +115,28 @@ describe('requests', () => {
   });
 
   test('remember the latest Date that the server has shown', async () => {
-    expect(client.serverDate()).toBeUndefined();
+    const dated = server.client({}, { clock: clockAt('2026-11-30T12:00:30Z') });
+    expect(dated.serverDate()).toBeUndefined();
     const dates = ['Mon, 30 Nov 2026 12:00:10 GMT', 'Mon, 30 Nov 2026 12:00:05 GMT', 'nonsense'];
     server.answer(inTurn(...dates.map((date) => json(200, object, { date }))));
-    for (const _date of dates) await client.get(configmaps, key);
-    expect(client.serverDate()).toBe(Date.parse('2026-11-30T12:00:10Z'));
+    for (const _date of dates) await dated.get(configmaps, key);
+    expect(dated.serverDate()).toBe(Date.parse('2026-11-30T12:00:10Z'));
+  });
+
+  test('believe no Date beyond our own clock: one wrong answer must not end the 8 s after every later deletion', async () => {
+    let now = '2026-11-30T12:00:30Z';
+    const dated = server.client({}, { clock: { ...systemClock, now: () => Date.parse(now) } });
+    server.answer(
+      inTurn(
+        json(200, object, { date: 'Mon, 30 Nov 2099 12:00:00 GMT' }),
+        json(200, object, { date: 'Mon, 30 Nov 2026 12:00:50 GMT' }),
+      ),
+    );
+    await dated.get(configmaps, key);
+    expect(dated.serverDate()).toBe(Date.parse(now));
+    now = '2026-11-30T12:01:00Z';
+    await dated.get(configmaps, key);
+    expect(dated.serverDate()).toBe(Date.parse('2026-11-30T12:00:50Z'));
   });
 });
 
