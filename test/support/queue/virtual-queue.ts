@@ -22,6 +22,27 @@ const MAX_RECEIVES = 5;
 const BATCH = 10;
 const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
 
+/** A FIFO queue's memory of what it was sent: of a group, an id within five minutes is one message. */
+class Deduplication {
+  readonly #time: VirtualTime;
+  readonly #seen = new Map<string, number>();
+
+  constructor(time: VirtualTime) {
+    this.#time = time;
+  }
+
+  /** False for what was sent before. */
+  take({ group, deduplicationId }: QueueMessage): boolean {
+    if (group === undefined || deduplicationId === undefined) throw new Error('a FIFO message needs a group and an id');
+    const now = this.#time.now();
+    const id = `${group}|${deduplicationId}`;
+    const seen = this.#seen.get(id);
+    if (seen !== undefined && now - seen < DEDUPLICATION_MS) return false;
+    this.#seen.set(id, now);
+    return true;
+  }
+}
+
 /** A queue with SQS's promises: order and one batch at a time per group, five minutes of deduplication, delays, redrive. */
 export class VirtualQueue {
   readonly name: QueueName;
@@ -29,7 +50,7 @@ export class VirtualQueue {
   readonly #time: VirtualTime;
   readonly #visibilityMs: number;
   readonly #redrive: (held: Held) => void;
-  readonly #seen = new Map<string, number>();
+  readonly #deduplication: Deduplication;
   held: Held[] = [];
   #ids = 0;
   onMessage: () => void = () => undefined;
@@ -44,18 +65,12 @@ export class VirtualQueue {
     this.#time = time;
     this.#visibilityMs = options.visibilityMs;
     this.#redrive = options.redrive;
+    this.#deduplication = new Deduplication(time);
   }
 
   put(message: QueueMessage, lateMs = 0): void {
     const now = this.#time.now();
-    if (this.fifo) {
-      if (message.group === undefined || message.deduplicationId === undefined)
-        throw new Error('a FIFO message needs a group and an id');
-      const id = `${message.group}|${message.deduplicationId}`;
-      const seen = this.#seen.get(id);
-      if (seen !== undefined && now - seen < DEDUPLICATION_MS) return;
-      this.#seen.set(id, now);
-    }
+    if (this.fifo && !this.#deduplication.take(message)) return;
     this.#ids += 1;
     const delay = (message.delaySeconds ?? 0) * 1000 + lateMs;
     const held: Held = {
@@ -137,15 +152,17 @@ export class VirtualQueues {
   readonly control: VirtualQueue;
   readonly instances: VirtualQueue;
   readonly work: VirtualQueue;
-  /** Bodies of dead letters, and what crashed too often. */
+  /** Bodies of dead letters, each id once, and what crashed too often. */
   readonly dead: { readonly from: string; readonly body: string }[] = [];
   /** Hears of everything that is sent. */
   onSend: (body: string) => void = () => undefined;
   #aims: Aim[] = [];
   readonly #faults: Faults;
+  readonly #deadIds: Deduplication;
 
   constructor(time: VirtualTime, faults: Faults) {
     this.#faults = faults;
+    this.#deadIds = new Deduplication(time);
     const redrive = (from: string) => (held: Held) => void this.dead.push({ from, body: held.body });
     this.control = new VirtualQueue('control', time, {
       fifo: true,
@@ -212,7 +229,7 @@ export class VirtualQueues {
 
   #put(name: QueueName, message: QueueMessage, fault: string | undefined): void {
     if (name === 'deadLetters') {
-      this.dead.push({ from: 'settled', body: message.body });
+      if (this.#deadIds.take(message)) this.dead.push({ from: 'settled', body: message.body });
       return;
     }
     const lateMs = fault === 'late' ? this.#faults.random.below(20_000) : 0;
