@@ -5,6 +5,7 @@ import type { Belief, WriteOptions } from '../kube/types.ts';
 import { hashJson, jsonEqual } from '../kube/json.ts';
 import { schemaFromCrd, type ConsumerSchema } from '../schema/from-crd.ts';
 import { setMarkers } from './object-writes.ts';
+import { confirmSides } from './side.ts';
 import type { Side, World } from './world.ts';
 
 /**
@@ -24,14 +25,9 @@ const markers = (connection: string, hash: string): Readonly<Record<string, stri
 
 const options = (world: World, { belief }: CrdWrite): WriteOptions => ({ signal: world.signal, belief });
 
-/** What is about to be written came from one cluster and goes to another: both must be the ones that they were when read. */
-async function confirmBothSides(world: World, provider: Side): Promise<void> {
-  await Promise.all([provider.confirmIdentity(0), world.consumer.confirmIdentity(0)]);
-}
-
 /** Installs a CRD that was not there. Somebody who was quicker → class `conflict`. */
 export async function createCrd(world: World, write: CrdWrite, schema: ConsumerSchema): Promise<KubeObject> {
-  await confirmBothSides(world, write.provider);
+  await confirmSides(write.provider, world.consumer);
   const { name } = write.connection.metadata;
   return world.consumer.client.create(
     resources.crds,
@@ -75,7 +71,7 @@ export async function replaceCrd(
 ): Promise<KubeObject> {
   const wanted = replacement(crd, schema, write.connection.metadata.name);
   await world.consumer.client.update(resources.crds, wanted, { dryRun: true, signal: world.signal });
-  await confirmBothSides(world, write.provider);
+  await confirmSides(write.provider, world.consumer);
   return world.consumer.client.update(resources.crds, wanted, options(world, write));
 }
 
@@ -86,7 +82,7 @@ export async function stampCrd(
   crd: KubeObject,
   offeredHash: string | undefined,
 ): Promise<KubeObject> {
-  await confirmBothSides(world, write.provider);
+  await confirmSides(write.provider, world.consumer);
   const hash = offeredHash ?? crd.metadata.annotations?.[SCHEMA_HASH_ANNOTATION] ?? ownHash(crd);
   return setMarkers(
     world.consumer.client,

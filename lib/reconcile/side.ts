@@ -31,6 +31,17 @@ export function createSide({ which, uid, client, identity }: SideOptions): Side 
   };
 }
 
+/**
+ * Before a write that rests on reads of these clusters, whatever it writes to: each is asked who it is after those reads.
+ * Whoever asks at the same time shares the answer. Ends when all have answered.
+ * @throws KbindError class `identity` where one is another by now, or what a question threw
+ */
+export async function confirmSides(...sides: readonly Side[]): Promise<void> {
+  const answers = await Promise.allSettled(sides.map((side) => side.confirmIdentity(0)));
+  const failed = answers.find(({ status }) => status === 'rejected');
+  if (failed?.status === 'rejected') throw failed.reason;
+}
+
 /** The side of a client that nobody else shares. */
 export function createOwnSide(options: Omit<SideOptions, 'identity'> & { readonly clock: Clock }): Side {
   const { client, clock } = options;

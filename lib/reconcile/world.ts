@@ -112,5 +112,8 @@ export const identityMapper: Mapper = { toProvider: (_api, key) => key, toConsum
 export { BELIEF_MARGIN_MS, BELIEF_MS } from '../model/belief.ts';
 /** Nothing final is decided sooner than this after a deletionTimestamp, ms (spec §8). */
 export const DELETION_GRACE_MS = 8_000;
-/** The oldest identity answer that a create, a prune or a CRD replacement may rest on, ms (spec §2.3). */
+/**
+ * The oldest identity answer that a look at a Connection and the renewal of its Lease may rest on, ms. Spec §2.3 lets creates,
+ * prunes and replacements of CRDs rest on it as well: here these ask anew, after the reads that they rest on.
+ */
 export const IDENTITY_MAX_AGE_MS = 10_000;

@@ -6,7 +6,7 @@ import { SYNCER_FINALIZER } from '../../model/markers.ts';
 import { reconcileRequest } from '../../model/request.ts';
 import type { BindingLists } from '../instance/which-binding.ts';
 import { hasFinalizer } from '../object-writes.ts';
-import { IDENTITY_MAX_AGE_MS, type World } from '../world.ts';
+import type { World } from '../world.ts';
 import { deletionNodes as nodes } from './chart.ts';
 import { coveringOther, whyNotOurs } from './may-it-end.ts';
 import { scopeOf } from './target.ts';
@@ -104,7 +104,7 @@ async function drain(
 
 /**
  * Deletes the consumer CRD, and with it whatever instances are left in it. The CRD is read, then all bindings are listed once
- * more, then exactly what was read is deleted: a binding that turned Ready on it meanwhile has written `bound-by`, which
+ * more, then the cluster says who it is, then exactly what was read is deleted: a binding that turned Ready on it meanwhile has written `bound-by`, which
  * fails the precondition (class `conflict`: the walk starts over and finds that binding).
  */
 async function removeCrd(
@@ -123,7 +123,7 @@ async function removeCrd(
     trace.step(nodes.removeCrd, `kept for ${other.kind} ${other.metadata.name}`);
     return { api, left: 0 };
   }
-  await consumer.confirmIdentity(IDENTITY_MAX_AGE_MS);
+  await consumer.confirmIdentity(0);
   await announceRemoval(world, walk, crd, total);
   return requestDeletion(world, crd);
 }

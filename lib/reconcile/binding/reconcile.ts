@@ -67,6 +67,7 @@ function refuseUnreadable({ binding }: Target): void {
 /** Before anything else is made; the event of this write continues. */
 async function addOurFinalizer(world: World, { ref, binding }: Target): Promise<Outcome> {
   const options = { signal: world.signal };
+  await world.consumer.confirmIdentity(0);
   await addFinalizer(world.consumer.client, { ref, object: binding.raw }, CLEANUP_FINALIZER, options);
   return done('finalizer added');
 }

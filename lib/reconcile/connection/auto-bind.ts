@@ -1,7 +1,8 @@
 import { resources, type Json } from '../../model/api.ts';
 import type { AnyBinding, Connection } from '../../model/kinds.ts';
 import { MANAGED_LABEL, TRUE } from '../../model/markers.ts';
-import { IDENTITY_MAX_AGE_MS, type Side, type World } from '../world.ts';
+import { confirmSides } from '../side.ts';
+import type { Side, World } from '../world.ts';
 import { nodes } from './chart.ts';
 import type { Exports } from './discovery.ts';
 import { believeAgain } from './status.ts';
@@ -46,14 +47,9 @@ export async function findNamesake(world: World, { metadata }: Connection): Prom
   return value.find((binding) => binding.metadata.name === metadata.name);
 }
 
-/** The list of exports must come from the pinned provider, and the consumer must still be itself. */
-async function confirmBoth(world: World, { provider }: AutoBinding): Promise<void> {
-  await Promise.all([provider.confirmIdentity(0), world.consumer.confirmIdentity(IDENTITY_MAX_AGE_MS)]);
-}
-
 async function create(world: World, auto: AutoBinding, names: readonly string[]): Promise<void> {
   const { metadata, raw } = auto.connection;
-  await confirmBoth(world, auto);
+  await confirmSides(auto.provider, world.consumer);
   await world.consumer.client.create(
     resources.clusterBindings,
     {
@@ -81,13 +77,13 @@ async function update(
     ...(raw.spec as object),
     apis: change.names.map((name) => ({ name })),
   } as unknown as Json;
-  await confirmBoth(world, auto);
+  await confirmSides(auto.provider, world.consumer);
   const options = { signal: world.signal, belief: await believeAgain(world, auto) };
   await world.consumer.client.update(resources.clusterBindings, { ...raw, spec }, options);
 }
 
 async function deleteEmpty(world: World, auto: AutoBinding, found: AnyBinding): Promise<void> {
-  await confirmBoth(world, auto);
+  await confirmSides(auto.provider, world.consumer);
   await world.events.warn(
     auto.connection.raw,
     'NothingExported',

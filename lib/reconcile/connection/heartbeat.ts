@@ -60,7 +60,8 @@ async function renew(world: World, connection: Connection, { side, contextNamesp
   const nowMs = world.clock.now();
   const step = whichLeaseStep(lease, localUid, nowMs);
   if (step !== 'create' && step !== 'renew') return step;
-  await side.confirmIdentity(IDENTITY_MAX_AGE_MS);
+  // Where a Lease of ours stands is ours to renew; that there is none may be another cluster's word.
+  await side.confirmIdentity(lease === undefined ? 0 : IDENTITY_MAX_AGE_MS);
   const options = { signal: world.signal };
   const spec = { holderIdentity: localUid, leaseDurationSeconds: LEASE_SECONDS, renewTime: microTime(nowMs) };
   if (lease === undefined) {

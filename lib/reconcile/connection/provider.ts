@@ -18,6 +18,8 @@ export async function identifyProvider(world: World, { connection }: Pass): Prom
     trace.decide(nodes.usable, true);
     trace.step(nodes.identity, probe.side.uid);
     const changed = whoChanged(connection.status, { remote: probe.side.uid, local: world.consumer.uid });
+    // A Connection of another consumer behind the address is pinned to that one, and rightly so.
+    if (changed !== undefined) await world.consumer.confirmIdentity(0);
     trace.decide(nodes.pinned, changed === undefined);
     return changed ?? probe;
   } catch (error) {

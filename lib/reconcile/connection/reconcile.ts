@@ -41,6 +41,7 @@ async function reconcile(world: World, name: string): Promise<Outcome> {
 /** Before anything else is made; the event of this write continues. The record goes first: nothing may be used before it. */
 async function takeCharge(world: World, connection: Connection): Promise<Outcome> {
   world.trace.step(nodes.addFinalizer);
+  await world.consumer.confirmIdentity(0);
   const { raw } = await recordSecretRef(world, connection);
   const target = { ref: resources.connections, object: raw };
   await addFinalizer(world.consumer.client, target, CLEANUP_FINALIZER, { signal: world.signal });

@@ -32,6 +32,7 @@ export async function holdSecret(world: World, { connection, belief }: Pass): Pr
   const { value: secret } = await world.reads.secret(secretKeyOf(usedSecretRef(connection)));
   if (secret === undefined || isDeleting(secret) || hasFinalizer(secret, CLEANUP_FINALIZER)) return;
   const target = { ref: resources.secrets, object: secret };
+  await world.consumer.confirmIdentity(0);
   await addFinalizer(world.consumer.client, target, CLEANUP_FINALIZER, { signal: world.signal, belief });
 }
 

@@ -39,6 +39,8 @@ async function postWithNamespace(work: Work, pair: Pair): Promise<KubeObject> {
   } catch (error) {
     const { namespace } = work.providerKey;
     if (!isError(error, 'namespace-missing') || namespace === undefined) throw error;
+    // Another cluster misses it as well.
+    await pair.provider.confirmIdentity(0);
     await ensureNamespace(pair.provider.client, namespace, believing(work, pair.belief));
     return post(work, pair);
   }

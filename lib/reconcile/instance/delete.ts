@@ -1,5 +1,6 @@
 import { doneAsAbsent } from '../absent.ts';
 import { hasFinalizer, removeFinalizer } from '../object-writes.ts';
+import { confirmSides } from '../side.ts';
 import type { Side } from '../world.ts';
 import type { Belief } from '../../kube/types.ts';
 import type { KubeObject } from '../../model/api.ts';
@@ -25,16 +26,16 @@ export async function deleteInstance(work: Work, object: KubeObject): Promise<Ou
   const { trace } = work.world;
   trace.step(deletionNodes.start);
   if (!trace.decide(deletionNodes.finalizer, hasFinalizer(object, SYNCER_FINALIZER))) {
-    return done('deleting, without our finalizer');
+    return doneAsAbsent(work.world, 'deleting, without our finalizer');
   }
   if (trace.decide(deletionNodes.orphan, isOrphan(object))) {
+    await work.world.consumer.confirmIdentity(0);
     return releaseInstance(work, object, undefined);
   }
   const connection = await pinnedConnection(work);
   const held = whyHeld(work, connection?.value);
-  if (connection?.value === undefined)
+  if (connection?.value === undefined || held !== undefined)
     return doneAsAbsent(work.world, await tellHeld(work, object, held ?? 'no Connection'));
-  if (held !== undefined) return done(await tellHeld(work, object, held));
   const belief = oldest(work.crd, connection);
   trace.step(deletionNodes.readProvider);
   const provider = await openForDeletion(work, connection.value);
@@ -89,8 +90,9 @@ async function deleteCopy(
   const copy = await readCopy(work, provider);
   const ours = whoOwns(copy, ownerOf(work, source)) === 'ours';
   if (!trace.decide(deletionNodes.owned, ours) || copy === undefined) {
-    // The address may lead to another cluster by now: what it does not hold says nothing of ours.
-    await provider.confirmIdentity(0);
+    // Either address may lead to another cluster by now. What that provider does not hold says nothing of ours, and an
+    // instance of that consumer has a copy of its own.
+    await confirmSides(provider, work.world.consumer);
     return releaseInstance(work, source, belief);
   }
   trace.step(deletionNodes.deleteCopy);

@@ -76,14 +76,15 @@ async function reconcileObject(work: Work, object: KubeObject): Promise<Outcome>
     : 'the CRD is deleting or not managed';
   trace.decide(nodes.bound, refusal === undefined);
   if (refusal !== undefined || connection?.value === undefined || binding === undefined) {
-    const absent = binding === undefined || connection?.value === undefined;
-    return absent ? doneAsAbsent(work.world, refusal ?? 'not bound') : done(refusal ?? 'not bound');
+    return doneAsAbsent(work.world, refusal ?? 'not bound');
   }
   trace.step(nodes.mapKey);
   const belief = oldest(work.crd, lists, connection);
   if (!trace.decide(nodes.finalizer, hasFinalizer(object, SYNCER_FINALIZER))) {
     trace.step(nodes.addFinalizer, 'going on from its answer');
     const target = consumerTarget(work, object);
+    // Bindings are remembered, the instance was read now: maybe in another cluster, which would keep the finalizer for ever.
+    await work.world.consumer.confirmIdentity(0);
     const answer = await addFinalizer(work.world.consumer.client, target, SYNCER_FINALIZER, believing(work, belief));
     return reconcileObject(work, answer);
   }

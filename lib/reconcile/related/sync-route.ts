@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
 import { keyText, type MetaObject, type ObjectKey } from '../../model/api.ts';
 import { isError, KbindError } from '../../model/errors.ts';
-import { IDENTITY_MAX_AGE_MS } from '../world.ts';
+import { confirmSides } from '../side.ts';
 import type { RoutePass } from './pass.ts';
 import {
   lookUpTargets,
@@ -132,8 +132,7 @@ function noteWritten(pass: RoutePass, report: RelatedReport, key: ObjectKey, wri
  */
 async function prune(pass: RoutePass, report: RelatedReport, surplus: readonly CopySummary[]): Promise<KbindError[]> {
   await pass.ground.confirm();
-  await pass.source.confirmIdentity(0);
-  await pass.target.confirmIdentity(IDENTITY_MAX_AGE_MS);
+  await confirmSides(pass.source, pass.target);
   return eachOf(pass, report, surplus, async ({ object }) => {
     if (object.metadata.deletionTimestamp !== undefined) return;
     await deleteCopy(pass, object);

@@ -41,7 +41,8 @@ export function routesOf(binding: AnyBinding): readonly Route[] {
  *
  * Reads of an unchanged pass: for each route, one list per name of its entries and one per entry without names; of copies one
  * list on the consumer, two on the provider; one for each name that is in the way. A page more per 8 MB. No write.
- * A new copy costs six requests and an update at most five beside them.
+ * A new copy costs six requests and an update at most five beside them; who both clusters are is asked before each write,
+ * and shared by those that are written side by side.
  * @throws KbindError for what is to be retried, after everything else was done.
  */
 export async function syncRelated(world: World, target: RelatedTarget): Promise<RelatedResult> {
@@ -55,7 +56,11 @@ export async function syncRelated(world: World, target: RelatedTarget): Promise<
   for (const route of concerned) {
     try {
       const pass = routePass(world, target, { route, ground });
-      if ((await syncRoute(pass, report)) && pass.entries.length === 0) over.add(route);
+      if ((await syncRoute(pass, report)) && pass.entries.length === 0) {
+        // Another cluster has no copy of ours either, and nobody looks again at a route that is forgotten.
+        await pass.target.confirmIdentity(0);
+        over.add(route);
+      }
     } catch (error) {
       if (!isRetryable(error)) throw error;
       failures.push(error);

@@ -4,7 +4,7 @@ import { RELATED_FIELD_MANAGER } from '../../model/markers.ts';
 import { isSelected } from '../../model/related.ts';
 import { ensureNamespace } from '../ensure-namespace.ts';
 import { asApplied } from '../field-ownership.ts';
-import { IDENTITY_MAX_AGE_MS } from '../world.ts';
+import { confirmSides } from '../side.ts';
 import { lookAfterCreate } from './look-after-create.ts';
 import { believing, type RoutePass } from './pass.ts';
 import { carriesEveryMarker, contentHash, contentOf, copyOf, mustReplace, ownContentOf } from './what-to-copy.ts';
@@ -24,14 +24,18 @@ async function selectedSource(pass: RoutePass, key: ObjectKey): Promise<KubeObje
 export async function createCopy(pass: RoutePass, key: ObjectKey): Promise<Written> {
   const source = await selectedSource(pass, key);
   if (source === undefined) return 'skipped';
-  await pass.target.confirmIdentity(IDENTITY_MAX_AGE_MS);
   await postAndLook(pass, source, key);
   return 'written';
 }
 
+/**
+ * What goes over was read in one cluster, and another one showed no copy of it: both are asked who they are. A Secret in a
+ * cluster that was not meant would stay there, and nobody would look for it.
+ */
 async function postAndLook(pass: RoutePass, source: KubeObject, key: ObjectKey): Promise<void> {
   let made: KubeObject | undefined;
   let failure: KbindError | undefined;
+  await confirmSides(pass.source, pass.target);
   try {
     made = await postWithNamespace(pass, source, key);
   } catch (error) {
@@ -53,6 +57,8 @@ async function postWithNamespace(pass: RoutePass, source: KubeObject, key: Objec
     return await post(pass, source, key);
   } catch (error) {
     if (!isError(error, 'namespace-missing') || key.namespace === undefined) throw error;
+    // Another cluster misses it as well.
+    await pass.target.confirmIdentity(0);
     const { signal, belief } = await believing(pass);
     await ensureNamespace(pass.target.client, key.namespace, { signal, belief });
     return post(pass, source, key);
@@ -76,6 +82,7 @@ export async function updateCopy(pass: RoutePass, key: ObjectKey): Promise<Writt
   }
   if (copy.metadata.deletionTimestamp !== undefined) return 'wait';
   if (fits(pass, copy, source)) return 'skipped';
+  await confirmSides(pass.source, target);
   const wanted = contentOf(source);
   const held = ownContentOf(copy);
   const differs = contentHash(held) !== contentHash(wanted);
@@ -90,7 +97,6 @@ async function replaceCopy(pass: RoutePass, source: KubeObject, copy: KubeObject
   const { target, route, world } = pass;
   const { namespace, name, uid } = copy.metadata;
   const key = { namespace, name };
-  await target.confirmIdentity(IDENTITY_MAX_AGE_MS);
   await deleteCopy(pass, copy);
   const left = await target.client.find(route.ref, key, { signal: world.signal });
   // Somebody's finalizer holds it.

@@ -211,15 +211,25 @@ describe.each(kinds)('budgets on the %s server', (kind) => {
       expectAtMost(shared, SHARED_PER_BATCH, 0);
     });
 
-    test('a deletion costs at most 7, 2 of them writes, and asks to be looked at again once', async () => {
+    test('a deletion that asks alone who both clusters are costs at most 8, 2 of them writes, and asks to be looked at again once', async () => {
       await remove(cell.consumer, key);
       sent.sent.length = 0;
       const first = await reconcile(key);
       const rest = await reconcile(key);
-      expectAtMost([...first.own, ...rest.own], 7, 2);
+      expectAtMost([...first.own, ...rest.own], 8, 2);
       expect(await cell.consumer.hands.find(widgets, key)).toBeUndefined();
       expect(sent.sent.length).toBe(1);
     });
+  });
+
+  test('ten deletions in a batch share the questions who both clusters are', async () => {
+    const indices = range(10, 900_030);
+    for (const index of indices) await createInstance(cell.consumer, index);
+    await reconcile(...indices.map(keyAt));
+    for (const index of indices) await remove(cell.consumer, keyAt(index));
+    const first = await reconcile(...indices.map(keyAt));
+    const rest = await reconcile(...indices.map(keyAt));
+    expectAtMost([...first.own, ...rest.own], 64, 20);
   });
 
   describe(`with ${MANY} instances at rest`, () => {

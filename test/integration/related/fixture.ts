@@ -10,6 +10,7 @@ import {
 } from '../../../lib/model/api.ts';
 import { systemClock } from '../../../lib/model/clock.ts';
 import { findCondition, type Condition } from '../../../lib/model/conditions.ts';
+import { KbindError } from '../../../lib/model/errors.ts';
 import { noMetrics, silentLogger } from '../../../lib/model/log.ts';
 import type { Outcome } from '../../../lib/model/outcome.ts';
 import { reconcileRequest, type ReconcileRequest } from '../../../lib/model/request.ts';
@@ -17,7 +18,7 @@ import { Trace } from '../../../lib/model/trace.ts';
 import { reconcileBinding } from '../../../lib/reconcile/binding/reconcile.ts';
 import { createReadsCache } from '../../../lib/reconcile/reads.ts';
 import { createOwnSide } from '../../../lib/reconcile/side.ts';
-import { identityMapper, type Side, type World } from '../../../lib/reconcile/world.ts';
+import { IDENTITY_MAX_AGE_MS, identityMapper, type Side, type World } from '../../../lib/reconcile/world.ts';
 import { handsOf, installOwnCrds, startCluster, until } from '../../support/apiserver/hands.ts';
 import type { ClusterKind, TestCluster } from '../../support/apiserver/kinds.ts';
 
@@ -111,6 +112,8 @@ export class Pair {
   readonly requests: string[] = [];
   /** Called before a request is sent: to change the world, or to throw. */
   before: Intercepted = () => Promise.resolve();
+  /** Whose address leads to another cluster since the last answer to who it is: whoever asks now learns of it. */
+  elsewhere: Side['which'] | undefined;
   /** The provider as the Connection's credential sees it; the admin's by default. */
   providerClient: OpenKubeClient;
 
@@ -215,8 +218,10 @@ export class Pair {
       this.events.push({ reason, message });
       return Promise.resolve();
     };
-    const side = (which: Side['which'], client: KubeClient): Side =>
-      createOwnSide({ which, uid: this.uids[which], client, clock: systemClock });
+    const side = (which: Side['which'], client: KubeClient): Side => {
+      const own = createOwnSide({ which, uid: this.uids[which], client, clock: systemClock });
+      return { ...own, confirmIdentity: (maxAgeMs) => this.#confirm(own, maxAgeMs) };
+    };
     return {
       cluster: this.uids.consumer,
       consumer: side('consumer', cache.client),
@@ -235,6 +240,14 @@ export class Pair {
       mapper: identityMapper,
       component: 'kbind-konnector',
     };
+  }
+
+  /** The last answer, which was right, is as old as any write may believe it. */
+  #confirm(side: Side, maxAgeMs: number): Promise<void> {
+    if (this.elsewhere !== side.which) return side.confirmIdentity(maxAgeMs);
+    return maxAgeMs >= IDENTITY_MAX_AGE_MS
+      ? Promise.resolve()
+      : Promise.reject(new KbindError('identity', 'another cluster', { side: side.which }));
   }
 
   bind(name: string, relatedResources: readonly object[], namespace?: string): Promise<KubeObject> {

@@ -27,7 +27,7 @@ export const synced = [...connected, step(9_000, 'create'), step(12_000, 'provid
 export const related = [...connected, step(8_000, 'relate', { value: 3 })];
 const NOTHING = { value: 5 };
 export const SECRET_OF_PROVIDER = { value: 4 };
-const CONFIGMAP_OF_CONSUMER = { value: 7 };
+export const CONFIGMAP_OF_CONSUMER = { value: 7 };
 /** A binding whose policy is Adopt. */
 const adopting = [step(2_000, 'create connection'), step(2_100, 'create binding', { value: 10 })];
 

@@ -28,8 +28,9 @@ const POLICY = 'core.kbind.io/deletion-policy';
 /** Reads of bindings are believed for 5 s; a little more passes on the way. */
 const BELIEVED_MS = 8_500;
 const GRACE_MS = 8_000;
-/** How old the answer to "who are you" may be before a create, and what passes on the way. */
-const CONFIRMED_MS = 13_000;
+/** What passes between the answer to "who are you", asked before each create, and its arrival; where answers are slow. */
+const CONFIRMED_MS = 1_000;
+const CONFIRMED_SLOWLY_MS = 13_000;
 /** Between two empty lists, less what two clocks may differ by. */
 const EMPTY_MS = 57_000;
 
@@ -177,14 +178,15 @@ export class Monitor {
   }
 
   /**
-   * Who an address leads to is asked before a create when the last answer is older than 10 s: a create may come that late, and
-   * what was made so carries our markers.
+   * Who an address leads to is asked before each create: a create may come as late as that answer and itself take, and what was
+   * made so carries our markers.
    */
   #onImpostor(event: Event): void {
     const { time, faults } = this.#network;
     const now = time.elapsed();
+    const late = faults.kinds.has('slow') ? CONFIRMED_SLOWLY_MS : CONFIRMED_MS;
     const begun = faults.episodes.filter(({ kind }) => kind === 'other-cluster').map(({ from }) => from);
-    const just = [...begun, this.#network.ledElsewhereAt].some((from) => from <= now && now - from <= CONFIRMED_MS);
+    const just = [...begun, this.#network.ledElsewhereAt].some((from) => from <= now && now - from <= late);
     const { uid } = event.object.metadata;
     if (this.misled || this.#madeElsewhere.has(uid)) return;
     if (event.previous === undefined && just) {

@@ -1,4 +1,13 @@
-import { connected, path, related, SECRET_OF_PROVIDER, step, synced, type Path } from './crash-points.ts';
+import {
+  CONFIGMAP_OF_CONSUMER,
+  connected,
+  path,
+  related,
+  SECRET_OF_PROVIDER,
+  step,
+  synced,
+  type Path,
+} from './crash-points.ts';
 import type { Action } from './actions.ts';
 
 /**
@@ -29,6 +38,11 @@ const apiIsThere = [step(2_000, 'create connection'), step(2_100, 'namespaced bi
 const autoBound = [step(2_000, 'create connection', { value: 21 }), step(9_000, 'create')];
 const unexported = [step(20_000, 'unexport'), step(20_050, 'unexport', { api: 'gizmos.example.org' })];
 
+const configMapsAt = (at: number, name: string): Action[] =>
+  Array.from({ length: 8 }, (_, index) =>
+    step(at + index * 250, 'make source', { ...CONFIGMAP_OF_CONSUMER, ...named(`${name}${index}`) }),
+  );
+
 export const pathsWithFaults: readonly Path[] = [
   path('a 404 that is none comes before a deletion', synced, readsFail(20_000, DELETE + PLAIN_404 + FOUR_TIMES)),
   path(
@@ -48,6 +62,14 @@ export const pathsWithFaults: readonly Path[] = [
     synced,
     ...Array.from({ length: 24 }, (_, index) => step(20_000 + index * 20, 'create', named(`n${index}`))),
     step(23_000, 'address leads elsewhere', { value: EDIT + tens(1) }),
+  ),
+  path(
+    'the address leads elsewhere for a moment, and ConfigMaps are to go there',
+    related,
+    ...configMapsAt(20_000, 'b'),
+    step(22_800, 'address leads elsewhere', { value: EDIT + tens(1) }),
+    // Later than a write that was on its way, sooner than 10 s after every container has asked.
+    ...configMapsAt(24_000, 'c'),
   ),
   path('the provider fails for a moment', synced, readsFail(20_000, EDIT + ERROR_500 + THRICE)),
   path('the provider is unwell for a moment', synced, readsFail(20_000, EDIT + ERROR_503 + THRICE)),

@@ -388,7 +388,7 @@ describe('the deletion of the CRD', () => {
     const world = new FakeWorld();
     fixture(world);
     await world.reconcile();
-    expect(world.confirmed).toEqual(['consumer 10000', 'consumer 0']);
+    expect(world.confirmed).toEqual(['consumer 0', 'consumer 0']);
   });
 
   test('a CRD that is already going is not deleted again', async () => {

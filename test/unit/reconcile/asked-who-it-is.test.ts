@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { resources } from '../../../lib/model/api.ts';
 import { KbindError } from '../../../lib/model/errors.ts';
+import { SECRET_REF_ANNOTATION } from '../../../lib/model/markers.ts';
 import { reconcileRequest } from '../../../lib/model/request.ts';
 import { reconcileConnection } from '../../../lib/reconcile/connection/reconcile.ts';
 import { runSweep } from '../../../lib/sweep/sweep.ts';
@@ -16,6 +17,38 @@ const rows: readonly [string, () => FakeWorld, (world: FakeWorld) => Promise<unk
       world.consumer.objects.delete('widgets.example.org|team-a/w');
       return world;
     },
+    (world) => (world as InstanceWorld).instanceOutcome(),
+  ],
+  [
+    'readiness of a Connection',
+    () => {
+      const world = new InstanceWorld();
+      world.connection({ status: { conditions: [] } });
+      return world;
+    },
+    (world) => (world as InstanceWorld).instanceOutcome(),
+  ],
+  [
+    'readiness of the Connection that a deletion needs',
+    () => {
+      const world = new InstanceWorld({ deletionTimestamp: ago(1) });
+      world.connection({ status: { conditions: [] } });
+      return world;
+    },
+    (world) => (world as InstanceWorld).instanceOutcome(),
+  ],
+  [
+    'the managed label of a CRD',
+    () => {
+      const world = new InstanceWorld();
+      world.crd({});
+      return world;
+    },
+    (world) => (world as InstanceWorld).instanceOutcome(),
+  ],
+  [
+    'our finalizer on a deleting instance',
+    () => new InstanceWorld({ deletionTimestamp: ago(1), finalizers: ['hold/me'] }),
     (world) => (world as InstanceWorld).instanceOutcome(),
   ],
   [
@@ -140,6 +173,32 @@ describe('a consumer CRD is written only where both clusters, asked after the re
   });
 });
 
+test('a Connection that is pinned to another consumer is told so only by the cluster that was meant, asked after the read', async () => {
+  const fake = new FakeWorld();
+  fake.connection({
+    metadata: {
+      finalizers: ['core.kbind.io/cleanup'],
+      annotations: { [SECRET_REF_ANNOTATION]: 'kbind/demo/kubeconfig' },
+    },
+    status: { localClusterUID: 'another' },
+  });
+  const world = fake.world();
+  const side = { ...world.consumer, which: 'provider', uid: 'provider-uid' } as const;
+  const probe = () => Promise.resolve({ side, secretVersion: 'sha256:1', contextNamespace: undefined });
+  const consumer = {
+    ...world.consumer,
+    confirmIdentity: (maxAgeMs: number) =>
+      maxAgeMs > 0
+        ? Promise.resolve()
+        : Promise.reject(new KbindError('identity', 'another cluster', { side: 'consumer' })),
+  };
+  const request = reconcileRequest('consumer-uid', 'connection', { name: 'demo' });
+  await expect(
+    reconcileConnection({ ...world, consumer, providers: { ...world.providers, probe } }, request),
+  ).rejects.toMatchObject({ errorClass: 'identity' });
+  expect(fake.writes).toEqual([]);
+});
+
 test('a Connection is released only by the cluster that was meant, asked after the lists of what holds it', async () => {
   const world = new FakeWorld();
   world.consumer.date = NOW;
@@ -147,4 +206,83 @@ test('a Connection is released only by the cluster that was meant, asked after t
   await reconcileConnection(world.world(), reconcileRequest('consumer-uid', 'connection', { name: 'demo' }));
   expect(world.confirmed.at(-1)).toBe('consumer 0');
   expect(world.writes.at(-1)).toBe('patch connections.core.kbind.io');
+});
+
+describe('a syncer finalizer is put on and taken off only in the cluster that was meant, asked after the read', () => {
+  const deleting = { deletionTimestamp: ago(1) };
+  const orphan = { ...deleting, annotations: { 'core.kbind.io/deletion-policy': 'Orphan' } };
+  const changes: readonly [string, () => InstanceWorld, readonly string[]][] = [
+    ['an instance that is new', () => new InstanceWorld({ finalizers: [] }), ['consumer 0', 'provider 0']],
+    ['one whose copy is gone', () => new InstanceWorld(deleting), ['provider 0', 'consumer 0']],
+    ['an orphan', () => new InstanceWorld(orphan), ['consumer 0']],
+  ];
+
+  test.each(changes)('%s', async (_what, given, asked) => {
+    const world = given();
+    const before = world.sourceNow?.metadata.finalizers;
+    await world.instanceOutcome();
+    expect(world.confirmed.slice(0, asked.length)).toEqual(asked);
+    expect(world.sourceNow?.metadata.finalizers).not.toEqual(before);
+  });
+
+  test.each(changes)('not in another cluster: %s', async (_what, given) => {
+    const world = given();
+    world.identityErrors.consumer = new KbindError('identity', 'another cluster', { side: 'consumer' });
+    await expect(world.instanceOutcome()).rejects.toMatchObject({ errorClass: 'identity' });
+    expect(world.consumer.writes).toEqual([]);
+    expect(world.provider.writes).toEqual([]);
+  });
+});
+
+describe('a cleanup finalizer is put on only in the cluster that was meant, asked after the read', () => {
+  const connection = reconcileRequest('consumer-uid', 'connection', { name: 'demo' });
+  const kinds: readonly [string, (world: FakeWorld) => Promise<unknown>][] = [
+    [
+      'a binding',
+      (world) => {
+        world.connection();
+        world.binding({ metadata: { finalizers: [] } });
+        return world.reconcile();
+      },
+    ],
+    [
+      'a Connection',
+      (world) => {
+        world.connection();
+        return reconcileConnection(world.world(), connection);
+      },
+    ],
+    [
+      'its Secret',
+      (world) => {
+        world.connection({
+          metadata: {
+            finalizers: ['core.kbind.io/cleanup'],
+            annotations: { [SECRET_REF_ANNOTATION]: 'kbind/demo/kubeconfig' },
+          },
+        });
+        world.consumer.put(resources.secrets, { metadata: { namespace: 'kbind', name: 'demo' } });
+        return reconcileConnection(world.world(), connection);
+      },
+    ],
+  ];
+
+  test.each(kinds)('%s', async (_what, reconcile) => {
+    const world = new FakeWorld();
+    world.identityErrors.consumer = new KbindError('identity', 'another cluster', { side: 'consumer' });
+    await expect(reconcile(world)).rejects.toMatchObject({ errorClass: 'identity' });
+    expect(world.confirmed).toEqual(['consumer 0']);
+    expect(world.writes).toEqual([]);
+  });
+});
+
+test('a namespace is made only where the cluster that misses it is the one that was meant', async () => {
+  const world = new InstanceWorld();
+  world.provider.beforeRequest = ({ verb, api }) => {
+    if (verb !== 'create' || api !== API) return;
+    world.identityErrors.provider = new KbindError('identity', 'another cluster', { side: 'provider' });
+    throw new KbindError('namespace-missing', 'not there');
+  };
+  await expect(world.instanceOutcome()).rejects.toMatchObject({ errorClass: 'identity' });
+  expect(world.provider.writes.filter(({ api }) => api !== API)).toEqual([]);
 });
