@@ -28,7 +28,12 @@ export interface Walk {
   readonly binding: AnyBinding;
   /** Names the walk in deduplication ids: the binding's uid and the walk's number. */
   readonly id: string;
+  /** It was waited for; otherwise an event brings it about, between two that are. */
+  readonly waitedFor: boolean;
 }
+
+/** Instances that a walk has reconciled by itself; more are left to a sweep, which leaves other clusters' keys room. */
+const TOLD_AT_ONCE = 100;
 
 /** Complete lists of both kinds, never from a cache: what is skipped or deleted rests on them. */
 async function bindingLists({ reads }: World): Promise<BindingLists> {
@@ -97,9 +102,22 @@ async function drain(
   const { items } = await world.consumer.client.listAllMetadata(ref, { namespace, signal: world.signal });
   const held = items.filter((item) => hasFinalizer(item, SYNCER_FINALIZER));
   const api = crd.metadata.name;
-  const requests = held.map((item) => reconcileRequest(world.cluster, 'instance', keyOf(item), { api }));
-  if (requests.length > 0) await world.tell.reconcile(requests, walk.id);
+  if (held.length > TOLD_AT_ONCE) await tellSweep(world, walk, { api, namespace });
+  else if (held.length > 0) {
+    const requests = held.map((item) => reconcileRequest(world.cluster, 'instance', keyOf(item), { api }));
+    await world.tell.reconcile(requests, walk.id);
+  }
   return { left: held.length, total: items.length };
+}
+
+/** One sweep for each walk that was waited for: unlike keys, sweeps that are asked for twice are done twice. */
+async function tellSweep(
+  { cluster, tell }: World,
+  { id, waitedFor }: Walk,
+  { api, namespace }: { readonly api: string; readonly namespace: string | undefined },
+): Promise<void> {
+  if (!waitedFor) return;
+  await tell.sweep({ v: 1, type: 'sweep', cluster, apis: [api], id, retry: true, ...(namespace && { namespace }) });
 }
 
 /**

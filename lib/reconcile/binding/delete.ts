@@ -33,7 +33,7 @@ export async function deleteBinding(
   if (left > 0) return waitForGrace(world, target, left);
 
   world.trace.step(nodes.provider, await tryProvider(world, target));
-  const walk = { binding, id: `${binding.metadata.uid}/${walkNumber(times)}` };
+  const walk = { binding, id: `${binding.metadata.uid}/${walkNumber(times)}`, waitedFor: waited !== undefined };
   const results: CleanUp[] = [];
   for (const api of new Set(binding.spec.apis.map(({ name }) => name))) {
     world.trace.step(nodes.nextApi, api);

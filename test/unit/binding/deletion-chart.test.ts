@@ -352,6 +352,38 @@ describe('the deletion of the CRD', () => {
     expect(isGone(world, undefined)).toBe(true);
   });
 
+  describe('that finds more instances than it tells by itself', () => {
+    const many = (world: FakeWorld, kind?: 'Binding'): void => {
+      fixture(world, kind);
+      for (let n = 0; n < 101; n += 1) world.instance(`n${n}`, held);
+    };
+    /** 20 s after the deletion, 8 s of them grace: the walk after 2 and 4 s. The other sweep is asked for by the status that changed. */
+    const ofWalk = ({ sweeps }: FakeWorld) => sweeps.filter(({ id }) => id === 'b-uid/2');
+
+    test('leaves them to one sweep, which leaves other clusters’ keys room', async () => {
+      const world = new FakeWorld();
+      many(world);
+      expect(await world.reconcile('ClusterBinding', 2)).toMatchObject({ type: 'wait' });
+      expect(world.told).toEqual([]);
+      const sweep = { v: 1, type: 'sweep', cluster: 'consumer-uid', apis: [API], id: 'b-uid/2', retry: true };
+      expect(ofWalk(world)).toEqual([sweep]);
+    });
+
+    test('leaves those of a Binding to one of its namespace', async () => {
+      const world = new FakeWorld();
+      many(world, 'Binding');
+      await world.reconcile('Binding', 2);
+      expect(ofWalk(world)).toMatchObject([{ apis: [API], namespace: 'team-a' }]);
+    });
+
+    test('asks for none when an event brings it about between two that are waited for', async () => {
+      const world = new FakeWorld();
+      many(world);
+      expect(await world.reconcile('ClusterBinding')).toMatchObject({ type: 'wait' });
+      expect([...ofWalk(world), ...world.told]).toEqual([]);
+    });
+  });
+
   test('a newcomer after the drain’s list is seen by the one after it', async () => {
     const world = new FakeWorld();
     fixture(world);
