@@ -74,6 +74,7 @@ export async function storm(n: number): Promise<Result> {
         singles: stormy.length,
         calmP50: Math.round(percentile(calm, 0.5)),
         calmP99: Math.round(percentile(calm, 0.99)),
+        timesCalmP99: Math.round((percentile(stormy, 0.99) / percentile(calm, 0.99)) * 10) / 10,
       },
     });
   } finally {

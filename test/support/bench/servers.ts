@@ -1,6 +1,8 @@
 import { mkdtemp, open, rm, stat, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parse, stringify } from 'yaml';
 import { startEmbeddedCluster } from '../../../lib/embedded/index.ts';
 import { startRealCluster } from '../apiserver/real.ts';
 import { until } from '../kube/until.ts';
@@ -76,15 +78,35 @@ const AUDIT_POLICY = {
   rules: [{ level: 'Metadata' }],
 };
 
+/**
+ * Who may come. All by token, as ServiceAccounts and EKS do: of what a server does for a request with a client certificate, a tenth
+ * is to verify that, and nobody's fleet is reached so.
+ */
+const REAL_USERS = ['hands', 'kbind-product', 'kbind-forwarder'] as const;
+
+interface Kubeconfig {
+  readonly users: readonly { readonly name: string; readonly user: object }[];
+}
+
+/** The admin's kubeconfig with another user. */
+function withToken(kubeconfig: string, token: string): string {
+  const admin = parse(kubeconfig) as Kubeconfig;
+  return stringify({ ...admin, users: admin.users.map(({ name }) => ({ name, user: { token } })) });
+}
+
 /** The audit log is written before the server goes on: what was answered stands in it. */
 async function startReal(name: string): Promise<BenchServer> {
+  const tokens = new Map<string, string>(REAL_USERS.map((user) => [user, randomUUID()]));
   const directory = await mkdtemp(join(tmpdir(), `kbind-bench-${name}-`));
   const log = join(directory, 'audit.log');
   await writeFile(join(directory, 'policy.yaml'), JSON.stringify(AUDIT_POLICY));
   await writeFile(log, '');
+  const lines = [...tokens].map(([user, token]) => `${token},${user},${user},"${MASTERS.join(',')}"\n`);
+  await writeFile(join(directory, 'tokens.csv'), lines.join(''), { mode: 0o600 });
   const real = await startRealCluster({
     name,
     apiServerFlags: {
+      'token-auth-file': join(directory, 'tokens.csv'),
       'audit-policy-file': join(directory, 'policy.yaml'),
       'audit-log-path': log,
       'audit-log-mode': 'blocking',
@@ -93,9 +115,14 @@ async function startReal(name: string): Promise<BenchServer> {
     },
   });
   const size = async (): Promise<number> => (await stat(log)).size;
+  const kubeconfigOf = (user: string): string => {
+    const token = tokens.get(user);
+    if (token === undefined) throw new Error(`no such user on a real server: ${user}`);
+    return withToken(real.kubeconfig, token);
+  };
   return {
-    kubeconfig: real.kubeconfig,
-    addUser: async (user) => (await real.addUser({ name: user, groups: MASTERS })).kubeconfig,
+    kubeconfig: kubeconfigOf('hands'),
+    addUser: (user) => Promise.resolve(kubeconfigOf(user)),
     mark: () => settledSize(size),
     async since(mark) {
       await settledSize(size);
