@@ -1,22 +1,14 @@
-import { parseArgs } from 'node:util';
+import { command, amount } from './arguments.ts';
 import { amountsOf, billOf, forwarderShare, type Fleet } from './cost-model.ts';
 
-/** `npm run cost -- --clusters 200 --apis 3 --objects 500 --changes 20`: a month of a cell, docs/cost.md. `--table`: the page's table. */
-const { values } = parseArgs({
-  options: {
-    clusters: { type: 'string', default: '20' },
-    apis: { type: 'string', default: '3' },
-    objects: { type: 'string', default: '200' },
-    changes: { type: 'string', default: '10' },
-    table: { type: 'boolean', default: false },
-  },
-});
-
-function number(name: 'clusters' | 'apis' | 'objects' | 'changes'): number {
-  const value = Number(values[name]);
-  if (!Number.isFinite(value) || value < 0) throw new Error(`--${name} must be a number that is not negative`);
-  return value;
-}
+const values = command('npm run cost --', 'What a month of a cell costs, for your numbers (docs/cost.md).')
+  .option('--clusters <n>', 'consumer clusters', amount, 20)
+  .option('--apis <n>', 'bound APIs of each', amount, 3)
+  .option('--objects <n>', 'instances of each API', amount, 200)
+  .option('--changes <n>', 'spec changes an hour and cluster', amount, 10)
+  .option('--table', 'the table of docs/cost.md instead', false)
+  .parse()
+  .opts<{ clusters: number; apis: number; objects: number; changes: number; table: boolean }>();
 
 const dollars = (amount: number): string =>
   `$${amount < 100 ? amount.toFixed(2) : Math.round(amount).toLocaleString('en')}`;
@@ -73,10 +65,7 @@ function printTable(): void {
 }
 
 if (values.table) printTable();
-else
-  print({
-    clusters: number('clusters'),
-    apis: number('apis'),
-    objects: number('objects'),
-    changesPerHour: number('changes'),
-  });
+else {
+  const { clusters, apis, objects, changes } = values;
+  print({ clusters, apis, objects, changesPerHour: changes });
+}

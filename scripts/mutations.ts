@@ -2,23 +2,19 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { command, count } from './arguments.ts';
 
-/**
- * Plants each bug of test/mutations/*.patch in a copy of the last commit and looks for it twice: on the paths of the crash points
- * and those with a fault at a chosen place (no kill is tried), and in the campaign's random histories:
- * `node scripts/mutations.ts [--runs N] [--seed S] [--seconds N] [NAME…]`; `--runs 0` only walks the paths. Prints a table; fails
- * when a bug is found by neither.
- */
-const { values, positionals } = parseArgs({
-  options: {
-    runs: { type: 'string', default: '60' },
-    seed: { type: 'string', default: '1' },
-    /** For the campaign of each bug. */
-    seconds: { type: 'string', default: '86400' },
-  },
-  allowPositionals: true,
-});
+const program = command(
+  'npm run mutations --',
+  'Plants each bug of test/mutations/*.patch in a copy of the last commit and looks for it twice: on the paths of the crash points and those with a fault at a chosen place (no kill is tried), and in random histories of the campaign. Prints a table. Exit code 1 when a bug is found by neither (docs/campaign.md).',
+)
+  .argument('[names...]', 'patches without their ending; all by default')
+  .option('--runs <n>', 'random histories for each bug; 0 only walks the paths', count, 60)
+  .option('--seed <s>', 'the first of them', count, 1)
+  .option('--seconds <n>', 'begin no history of a bug after this time', count, 86_400)
+  .parse();
+const values = program.opts<{ runs: number; seed: number; seconds: number }>();
+const positionals = program.args;
 const root = join(import.meta.dirname, '..');
 const folder = join(root, 'test', 'mutations');
 const wanted =
@@ -61,10 +57,11 @@ function hunt(file: string): Verdict {
 /** In which of the campaign's runs. */
 function inCampaign(tree: string): Find | undefined {
   const { runs, seed, seconds } = values;
-  if (runs === '0') return undefined;
-  const output = outputOf(tree, 'campaign.ts', '--runs', runs, '--seed', seed, '--seconds', seconds, '--no-narrowing');
+  if (runs === 0) return undefined;
+  const limits = Object.entries({ runs, seed, seconds }).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const output = outputOf(tree, 'campaign.ts', ...limits, '--no-narrowing');
   const found = /^violation: seed (\d+)/m.exec(output)?.[1];
-  return found === undefined ? undefined : { where: String(Number(found) - Number(seed) + 1), by: violationOf(output) };
+  return found === undefined ? undefined : { where: String(Number(found) - seed + 1), by: violationOf(output) };
 }
 
 /** On which of the short histories of one thing each. */
@@ -91,7 +88,7 @@ let missed = 0;
 for (const file of wanted) {
   const { name, what, onPath, inRun } = hunt(file);
   if (onPath === undefined && inRun === undefined) missed += 1;
-  const run = inRun?.where ?? (values.runs === '0' ? '' : `not in ${values.runs}`);
+  const run = inRun?.where ?? (values.runs === 0 ? '' : `not in ${values.runs}`);
   console.log(`| ${name} | ${what} | ${onPath?.where ?? 'none'} | ${run} | ${inCell((onPath ?? inRun)?.by ?? '')} |`);
 }
 process.exit(missed === 0 ? 0 : 1);

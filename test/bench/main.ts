@@ -1,7 +1,8 @@
 import { cpus, loadavg, totalmem } from 'node:os';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { Argument, Option } from 'commander';
+import { command, positive } from '../../scripts/arguments.ts';
 import type { ServerName } from '../support/bench/servers.ts';
 import { Bench } from './bench.ts';
 import { fleet, idle, storm } from './clusters.ts';
@@ -11,12 +12,6 @@ import { medianRuns, summarize } from './medians.ts';
 import { tableOf, type Result } from './result.ts';
 import { change, create, deletion, lag, noop, status } from './scenarios.ts';
 import { backstop, drain, fanout, relist } from './sweeps.ts';
-
-/**
- * `npm run bench -- [SCENARIO…] [--json] [--server embedded|real] [--n N] [--repeat R] [--out DIRECTORY]`: what the product
- * costs, counted at the API servers and the queues. Times are told and never judged. Real API servers by default where
- * KUBEBUILDER_ASSETS names them. `--out` keeps the results as DIRECTORY/SERVER-N.json, from which docs/bench is made.
- */
 
 type InCell = (bench: Bench) => Promise<Result | readonly Result[]>;
 /** These leave the cell as they found it, so that they can be repeated: their medians are told. */
@@ -30,31 +25,29 @@ const ON_ITS_OWN: Readonly<Record<string, (n: number, server: ServerName) => Pro
 };
 const ALL = [REPEATED, ONCE, ON_ITS_OWN].flatMap((group) => Object.keys(group));
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    json: { type: 'boolean', default: false },
-    server: { type: 'string', default: process.env['KUBEBUILDER_ASSETS'] ? 'real' : 'embedded' },
-    n: { type: 'string', default: '100' },
-    repeat: { type: 'string', default: '1' },
-    out: { type: 'string' },
-  },
-});
-const n = Number(values.n);
-const repeat = Number(values.repeat);
-const unknown = positionals.filter((name) => !ALL.includes(name));
-const isCount = (value: number): boolean => Number.isInteger(value) && value > 0;
-const wrong = [
-  ...(unknown.length === 0 ? [] : [`no scenario ${unknown.join(', ')}: there are ${ALL.join(', ')}`]),
-  ...(isCount(n) && isCount(repeat) ? [] : ['--n and --repeat want a number']),
-  ...(['embedded', 'real'].includes(values.server) ? [] : ['--server is embedded or real']),
-];
-if (wrong.length > 0) {
-  process.stderr.write(`${wrong.join('\n')}\n`);
-  process.exit(2);
-}
-const server = values.server as ServerName;
-const wanted = new Set(positionals.length === 0 ? ALL.filter((name) => name !== 'fleet') : positionals);
+const program = command(
+  'npm run bench --',
+  'What the product costs, counted at the API servers and the queues. Times are told and never judged (docs/performance.md). Real API servers by default where KUBEBUILDER_ASSETS names them.',
+)
+  .addArgument(new Argument('[scenarios...]', 'all by default, but for fleet').choices(ALL))
+  .option('--json', 'JSON instead of a table', false)
+  .addOption(
+    new Option('--server <kind>', 'the API servers')
+      .choices(['embedded', 'real'])
+      .default(process.env['KUBEBUILDER_ASSETS'] ? 'real' : 'embedded'),
+  )
+  .option('--n <n>', 'objects', positive, 100)
+  .option(
+    '--repeat <r>',
+    'rounds of limit, create, change, status and delete, of which the medians are told',
+    positive,
+    1,
+  )
+  .option('--out <directory>', 'keep the results as DIRECTORY/SERVER-N.json, from which docs/bench is made')
+  .parse();
+const values = program.opts<{ json: boolean; server: ServerName; n: number; repeat: number; out?: string }>();
+const { n, repeat, server } = values;
+const wanted = new Set(program.args.length === 0 ? ALL.filter((name) => name !== 'fleet') : program.args);
 
 const results: Result[] = [];
 const keep = (result: Result | readonly Result[]): void => {
