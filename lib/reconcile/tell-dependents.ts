@@ -41,6 +41,8 @@ export async function tellDependents(world: World, teller: Teller, enqueue: Enqu
   if (told?.hash === hash) return object;
   const apis = [...new Set([...teller.apis, ...(told?.apis ?? [])])].sort();
   await enqueue(apis, `${object.metadata.uid}/${object.metadata.resourceVersion}`);
+  // Of another cluster, the dependents that were told are not these, and its own work would find that they were.
+  await world.consumer.confirmIdentity(0);
   const now: FannedOut = { hash, apis: [...new Set(teller.apis)].sort() };
   return setMarkers(
     world.consumer.client,

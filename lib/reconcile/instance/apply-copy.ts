@@ -2,6 +2,7 @@ import { jsonEqual } from '../../kube/json.ts';
 import { keyText, type KubeObject } from '../../model/api.ts';
 import { KbindError } from '../../model/errors.ts';
 import { asApplied } from '../field-ownership.ts';
+import { confirmSides } from '../side.ts';
 import { lookAfterWrite } from './look-after-write.ts';
 import { holdsSpec, holdsSpecLoosely } from './holds-spec.ts';
 import { needsApply } from './needs-apply.ts';
@@ -23,8 +24,12 @@ export async function updateCopy(work: Work, pair: Pair, copy: KubeObject): Prom
   return applied;
 }
 
-/** Takes over a markerless object, and looks again at its source: one that went away meanwhile must not hold it. */
+/**
+ * Takes over a markerless object, and looks again at its source: one that went away meanwhile must not hold it. Nothing on the
+ * object says which cluster it stands in: that is asked before.
+ */
 export async function adoptCopy(work: Work, pair: Pair, target: KubeObject): Promise<KubeObject> {
+  await confirmSides(pair.provider, work.world.consumer);
   let made: KubeObject | undefined;
   let failure: KbindError | undefined;
   try {

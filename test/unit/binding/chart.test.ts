@@ -284,7 +284,7 @@ describe('what a Ready binding has written', () => {
       { name: API, crdHash: annotations?.['core.kbind.io/schema-hash'], conflictCount: 0 },
     ]);
     expect(world.sweeps).toMatchObject([{ apis: [API], retry: true }]);
-    expect(world.confirmed).toEqual(['provider 0', 'consumer 0']);
+    expect(world.confirmed).toEqual(['provider 0', 'consumer 0', 'consumer 0']);
     expect(world.condition('Synced')).toBe('True/AsExpected');
     expect(world.condition('PermissionDenied')).toBe('False/AsExpected');
   });

@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { resources } from '../../../lib/model/api.ts';
 import { KbindError } from '../../../lib/model/errors.ts';
+import { parseBinding } from '../../../lib/model/kinds.ts';
 import { SECRET_REF_ANNOTATION } from '../../../lib/model/markers.ts';
 import { reconcileRequest } from '../../../lib/model/request.ts';
 import { reconcileConnection } from '../../../lib/reconcile/connection/reconcile.ts';
+import { tellBindingDependents } from '../../../lib/reconcile/tell-dependents.ts';
 import { runSweep } from '../../../lib/sweep/sweep.ts';
 import { ago, crd, exported, FakeWorld, managed, NOW } from '../binding/fake-world.ts';
-import { API, InstanceWorld } from '../instance/instance-world.ts';
+import { API, InstanceWorld, ready } from '../instance/instance-world.ts';
 
 /** Everything that a reconcile may take for absent on the consumer, and what it does then. */
 const rows: readonly [string, () => FakeWorld, (world: FakeWorld) => Promise<unknown>][] = [
@@ -157,7 +159,7 @@ describe('a consumer CRD is written only where both clusters, asked after the re
   test.each(crds)('%s', async (_what, given) => {
     const world = bound(given);
     await world.reconcile();
-    expect(world.confirmed).toEqual(['provider 0', 'consumer 0']);
+    expect(world.confirmed).toEqual(['provider 0', 'consumer 0', 'consumer 0']);
     expect(
       world.writes.filter((write) => write.endsWith('customresourcedefinitions.apiextensions.k8s.io')),
     ).not.toEqual([]);
@@ -274,6 +276,31 @@ describe('a cleanup finalizer is put on only in the cluster that was meant, aske
     expect(world.confirmed).toEqual(['consumer 0']);
     expect(world.writes).toEqual([]);
   });
+});
+
+test.each(['provider', 'consumer'] as const)(
+  "somebody's object is adopted only where both clusters, asked after the reads, are meant: not while the %s is another",
+  async (side) => {
+    const world = new InstanceWorld();
+    world.binding({ metadata: { finalizers: [] }, spec: { conflictPolicy: 'Adopt' }, status: { ...ready() } });
+    world.copy({});
+    world.identityErrors[side] = new KbindError('identity', 'another cluster', { side });
+    await expect(world.instanceOutcome()).rejects.toMatchObject({ errorClass: 'identity' });
+    expect(world.copyNow).toMatchObject({ spec: { size: 'old' }, metadata: { annotations: {} } });
+  },
+);
+
+test('what dependents were told is remembered only by the cluster that was meant, asked after the lists of them', async () => {
+  const world = new FakeWorld();
+  world.connection();
+  const object = world.binding({ status: { ...ready() } });
+  world.identityErrors.consumer = new KbindError('identity', 'another cluster', { side: 'consumer' });
+  const told = { binding: parseBinding(object, 'ClusterBinding'), connection: undefined };
+  await expect(tellBindingDependents(world.world(), resources.clusterBindings, told)).rejects.toMatchObject({
+    errorClass: 'identity',
+  });
+  expect(world.sweeps.length).toBe(1);
+  expect(world.writes).toEqual([]);
 });
 
 test('a namespace is made only where the cluster that misses it is the one that was meant', async () => {

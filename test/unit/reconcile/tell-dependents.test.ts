@@ -46,6 +46,7 @@ function world(): World {
       sweep: (request: SweepRequest) => queue({ swept: request }),
     },
     consumer: {
+      confirmIdentity: () => Promise.resolve(),
       client: {
         patch: (_ref: unknown, _key: unknown, { operations }: { operations: readonly JsonPatchOperation[] }) => {
           const value = operations[0]?.value as string | Record<string, string>;
