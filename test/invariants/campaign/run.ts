@@ -3,7 +3,15 @@ import type { ReconcileRequest } from '../../../lib/model/request.ts';
 import { reconcileRequest } from '../../../lib/model/request.ts';
 import { reconcileMessage } from '../../../lib/queue/queues.ts';
 import { Network, forgetActors } from '../../support/faults/network.ts';
-import { allFaults, Faults, queueFaults, type Episode, type FaultKind } from '../../support/faults/plan.ts';
+import { MOST_LATE_MS } from '../../support/faults/bodies.ts';
+import {
+  allFaults,
+  Faults,
+  queueFaults,
+  watchFaults,
+  type Episode,
+  type FaultKind,
+} from '../../support/faults/plan.ts';
 import { seeded, type Random } from '../../support/faults/random.ts';
 import { takeOverProcess, VirtualTime } from '../../support/faults/virtual-time.ts';
 import { eventOf, VirtualQueues } from '../../support/queue/virtual-queue.ts';
@@ -69,6 +77,7 @@ const FAULTS_OF_A_KIND: readonly (readonly FaultKind[])[] = [
   queueFaults,
   ['send-refused', 'send-partial', 'forwarder-killed'],
   ['other-cluster', 'plain-404', 'outage'],
+  [...watchFaults, 'compacted', 'forwarder-killed'],
   ['killed', 'duplicate', 'reordered', 'late'],
 ];
 const RATES = [0, 0.01, 0.03, 0.06, 0.12];
@@ -214,7 +223,9 @@ async function live(life: Life): Promise<string[]> {
   const silent = plan.rate > 0 && parts.faults.kinds.has('silent-watch');
   const backstop = plan.ticks === 'all' ? BACKSTOP_MS : 0;
   const followsExports = plan.history.some(followsEmptyExports) ? EMPTY_TWICE_MS : 0;
-  const noticed = end + Math.max(backstop, followsExports, silent ? SILENCE_MS : RESTED_MS);
+  const late = plan.rate > 0 && parts.faults.kinds.has('late-watch');
+  const heard = late ? MOST_LATE_MS + RESTED_MS : silent ? SILENCE_MS : RESTED_MS;
+  const noticed = end + Math.max(backstop, followsExports, heard);
   let lastWork = noticed;
   await time.runUntil(quiet, () => {
     if (!isAtRest(life)) lastWork = Math.max(lastWork, time.elapsed());

@@ -41,8 +41,13 @@ export interface StreamOptions {
 
 const LATENCY_MS = 25;
 const LONGEST_BEFORE_CUT_MS = 60_000;
+/** How late a watch may be, from an API server that lags behind the others. */
+const LEAST_LATE_MS = 60_000;
+export const MOST_LATE_MS = 300_000;
+/** How often an API server says where it is. */
+const BOOKMARK_MS = 60_000;
 
-/** The body of a watch: chunks arrive late and in order, or stop arriving without a word. */
+/** The body of a watch: chunks arrive in order, a little late or minutes, or stop arriving without a word. */
 export class StreamBody {
   readonly #time: VirtualTime;
   readonly #faults: Faults;
@@ -51,6 +56,9 @@ export class StreamBody {
   #failure: Error | undefined;
   #ended = false;
   #silent = false;
+  #lateMs = 0;
+  /** The last bookmark that has arrived. */
+  #bookmark: Buffer | undefined;
   #wake: (() => void) | undefined;
   #cancelIdle: (() => void) | undefined;
   #lastArrival = 0;
@@ -85,8 +93,8 @@ export class StreamBody {
 
   push(chunk: Buffer): void {
     this.#arrive(() => {
-      this.#chunks.push(chunk);
-      this.#heard();
+      if (chunk.includes('"BOOKMARK"')) this.#bookmark = chunk;
+      this.#deliver(chunk);
     });
   }
 
@@ -116,8 +124,14 @@ export class StreamBody {
     }
   }
 
+  #deliver(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#heard();
+  }
+
   #arrive(then: () => void): void {
-    const at = Math.max(this.#lastArrival, this.#time.now() + 1 + this.#faults.random.below(LATENCY_MS));
+    const lateMs = this.#faults.active ? this.#lateMs : 0;
+    const at = Math.max(this.#lastArrival, this.#time.now() + 1 + this.#faults.random.below(LATENCY_MS) + lateMs);
     this.#lastArrival = at;
     this.#time.after(at - this.#time.now(), () => {
       if (this.#silent || !this.#options.actor.alive) return;
@@ -130,7 +144,23 @@ export class StreamBody {
     if (this.#ended || this.#failure !== undefined) return;
     this.#faults.count(fault);
     if (fault === 'silent-watch') this.#silent = true;
+    else if (fault === 'late-watch') this.#fallBehind();
     else this.#fail(networkFailure('ECONNRESET'));
+  }
+
+  /** The server that answers lags minutes behind, and goes on saying where it is: the stream never counts as dead. */
+  #fallBehind(): void {
+    this.#lateMs = LEAST_LATE_MS + this.#faults.random.below(MOST_LATE_MS - LEAST_LATE_MS);
+    const repeat = (): void => {
+      if (this.#ended || this.#failure !== undefined || this.#silent || !this.#options.actor.alive) return;
+      if (this.#bookmark !== undefined) {
+        this.#deliver(this.#bookmark);
+        this.#wake?.();
+      }
+      cancel = this.#time.after(BOOKMARK_MS, repeat);
+    };
+    let cancel = this.#time.after(BOOKMARK_MS, repeat);
+    this.onClose(() => cancel());
   }
 
   #heard(): void {

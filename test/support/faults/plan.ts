@@ -20,7 +20,7 @@ export const requestFaults = [
   'stale-read',
 ] as const;
 /** What may go wrong with a watch that stands. */
-export const watchFaults = ['silent-watch', 'cut-watch'] as const;
+export const watchFaults = ['silent-watch', 'cut-watch', 'late-watch'] as const;
 /** What may go wrong with the queues. */
 export const queueFaults = [
   'send-refused',
