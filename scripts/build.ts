@@ -2,6 +2,7 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { build, type BuildResult, type Plugin } from 'esbuild';
 import { isAuthPlugin, withoutAuthPlugins } from './auth-plugins.ts';
+import { requiredBuiltins } from './builtins.ts';
 import { slimBundle } from './slim-bundle.ts';
 import { zip } from './zip.ts';
 
@@ -41,7 +42,7 @@ async function bundle(entry: string, name: string, plugins: readonly Plugin[]): 
     sourcemap: 'external',
     banner: { js: BANNER },
     // The AWS SDK is bundled as well: the runtime's own version changes under our feet.
-    plugins: [...plugins],
+    plugins: [requiredBuiltins, ...plugins],
     logLevel: 'warning',
   });
   await mkdir(join(out, 'maps'), { recursive: true });
@@ -87,7 +88,7 @@ async function buildFunctions(): Promise<void> {
  * by the oldest Node that npm installs the package on.
  */
 async function buildCli(): Promise<void> {
-  const { code } = await bundle(CLI_ENTRY, 'kbind-fleet', [withoutAuthPlugins]);
+  const { code } = await bundle(CLI_ENTRY, 'kbind-fleet', [slimBundle, withoutAuthPlugins]);
   const launcher = await build({
     entryPoints: [join(root, 'lib', 'cli', 'launch.ts')],
     bundle: true,

@@ -21,6 +21,9 @@ const EMBEDDED_ONLY = [
   ...['cli', 'fleet', 'local', 'reference'].map((folder) => `test/integration/${folder}/**`),
 ];
 
+/** Tests start many processes of the same code: what Node compiled for one serves the next. */
+const COMPILED = { NODE_COMPILE_CACHE: join(import.meta.dirname, '..', '.local', 'compile-cache') };
+
 if (onRealServers) requireRealServers();
 const results = join(import.meta.dirname, '..', '.build', 'test-results');
 mkdirSync(results, { recursive: true });
@@ -39,7 +42,7 @@ const run = spawnSync(
   {
     stdio: 'inherit',
     shell: process.platform === 'win32',
-    env: { ...process.env, ...(onRealServers ? { KBIND_TEST_SERVERS: 'real' } : {}) },
+    env: { ...COMPILED, ...process.env, ...(onRealServers ? { KBIND_TEST_SERVERS: 'real' } : {}) },
   },
 );
 if (!onRealServers && !projects.includes('stack')) {

@@ -1,7 +1,7 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { KbindError } from '../model/errors.ts';
 import { plainText } from '../queue/dead-letters.ts';
-import { openCell, type Cell } from './cell.ts';
+import type { Cell } from './cell.ts';
 import { CliError, codeOf, exitOf, type Exit } from './exit-codes.ts';
 import { parseDuration, print, type Answer, type Format } from './output.ts';
 import type { ResultName, ResultOf } from './results.ts';
@@ -59,6 +59,8 @@ export function runIn<Options>(host: Host, action: Action<Options>): (...args: u
     const args = command.processedArgs.flat().filter((arg) => arg !== undefined) as string[];
     let cell: Cell | undefined;
     try {
+      // With it come the AWS SDK and the reconcilers: help, completion and a mistyped command do without.
+      const { openCell } = await import('./cell.ts');
       cell = await openCell(options);
       const limit = (): AbortSignal => AbortSignal.timeout(options.timeout * 1000);
       const given = await action({ terminal, options, cell, limit }, args, options);

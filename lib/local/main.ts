@@ -1,6 +1,7 @@
+import { enableCompileCache } from 'node:module';
+import { join } from 'node:path';
 import { Command } from 'commander';
 import pc from 'picocolors';
-import { startNarratedCell } from './run-cell.ts';
 
 /** `npm start`: the product on this machine. */
 interface Options {
@@ -11,6 +12,9 @@ interface Options {
 
 /** Longest time that a stop may take before the process ends anyway, ms: just over the functions' own timeouts. */
 const STOP_DEADLINE_MS = 70_000;
+
+/** Where Node keeps what it compiled, ignored by git. */
+const COMPILED = join(import.meta.dirname, '..', '..', '.local', 'compile-cache');
 
 const print = (line: string): void => {
   console.log(`${pc.dim(new Date().toISOString().slice(11, 19))}  ${line}`);
@@ -44,12 +48,15 @@ function untilTold(): Promise<void> {
 }
 
 async function run(options: Options): Promise<void> {
+  // Everything below is loaded from here on: the second start takes half as long as the first.
+  enableCompileCache(COMPILED);
   if (options.fleet === undefined) {
     const { runDemo } = await import('./demo/demo.ts');
     await runDemo({ once: options.once, verbose: options.verbose, print, untilTold: untilTold() });
     return;
   }
   const told = untilTold();
+  const { startNarratedCell } = await import('./run-cell.ts');
   const running = await startNarratedCell({ fleetDir: options.fleet, verbose: options.verbose, print });
   const { cell } = running;
   print(

@@ -46,6 +46,7 @@ describe('forwarder process', () => {
     const url = (name: string) => `http://127.0.0.1:${queues.port}/000000000000/${name}`;
     environment = {
       PATH: process.env['PATH'],
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
       CONTROL_QUEUE_URL: url('control.fifo'),
       INSTANCES_QUEUE_URL: url('instances.fifo'),
       WORK_QUEUE_URL: url('work'),

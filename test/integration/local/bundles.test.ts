@@ -62,6 +62,17 @@ describe('what is deployed', () => {
     expect(statSync(join(out, 'functions', name, `${name}.mjs`)).size).toBeLessThan(1_500_000);
   });
 
+  it('starts without the HTTP client that is inside Node', () => {
+    const files = FUNCTIONS.map((name) => pathToFileURL(join(out, 'functions', name, `${name}.mjs`)).href);
+    const script = `for (const file of ${JSON.stringify(files)}) await import(file);
+      console.log(JSON.stringify(process.moduleLoadList));`;
+    const loaded = JSON.parse(
+      execFileSync(process.execPath, ['--input-type=module', '--eval', script], { encoding: 'utf8' }),
+    ) as string[];
+    expect(loaded).toContain('NativeModule http');
+    expect(loaded.filter((module) => module.includes('undici'))).toEqual([]);
+  });
+
   it('works: the bundles sync the demonstration from beginning to end', async () => {
     const platform = await startPlatform();
     const handlers = Object.fromEntries(

@@ -83,6 +83,7 @@ describe('what happens to the messages', () => {
     await sendTogether(stack, ['a', 'b', 'c']);
     await until('b is there again', () => deliveries.flat().filter((body) => body === 'b').length === 2);
     await until('the queue is empty', () => isEmpty(stack.queues.depth('Jobs')));
+    await until('all are counted', () => stack.counts()['worker']?.messages === 4);
     expect(deliveries.flat().toSorted()).toEqual(['a', 'b', 'b', 'c']);
     expect(receiveCounts.at(-1)).toBe('2');
     expect(stack.counts()['worker']).toMatchObject({ messages: 4, failures: 1, errors: 0 });
@@ -97,6 +98,7 @@ describe('what happens to the messages', () => {
     const stack = await stacks.start({ visibilitySeconds: 1 }, { worker });
     await sendTogether(stack, ['a', 'b']);
     await until('all are handled', () => calls > 1 && isEmpty(stack.queues.depth('Jobs')));
+    await until('all are counted', () => stack.counts()['worker']?.messages === 4);
     expect(stack.counts()['worker']).toMatchObject({ failures: 2, errors: 1, messages: 4 });
   });
 

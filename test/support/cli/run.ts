@@ -1,10 +1,12 @@
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 
 const root = join(import.meta.dirname, '..', '..', '..');
-const BINARY = join(root, '.local', 'cli', 'kbind-fleet.js');
+/** Where the binary is built. */
+export const binaryFolder = join(root, '.local', 'cli');
+const BINARY = join(binaryFolder, 'kbind-fleet.js');
 const run = promisify(execFile);
 
 /**
@@ -12,12 +14,12 @@ const run = promisify(execFile);
  * over the one that may be running, which is whole at any moment.
  */
 export async function buildCli(): Promise<void> {
-  await mkdir(dirname(BINARY), { recursive: true });
+  await mkdir(binaryFolder, { recursive: true });
   const own = await mkdtemp(join(root, '.local', 'build-'));
   try {
     await run(process.execPath, [join(root, 'scripts', 'build.ts'), own, 'cli']);
     for (const file of ['package.json', 'main.js', basename(BINARY)]) {
-      await rename(join(own, 'cli', file), join(dirname(BINARY), file));
+      await rename(join(own, 'cli', file), join(binaryFolder, file));
     }
   } finally {
     await rm(own, { recursive: true, force: true });
@@ -39,9 +41,7 @@ export interface RunOptions {
 
 /** Runs the built binary as a process without a terminal. */
 export function kbindFleet(args: readonly string[], { cwd = root, env = {} }: RunOptions = {}): Promise<Ran> {
-  // Compiling the bundle is a third of what a short command takes, and there are many here.
-  const cache = { NODE_COMPILE_CACHE: join(root, '.local', 'compile-cache') };
-  const options = { cwd, env: { ...process.env, ...cache, ...env }, timeout: 60_000 };
+  const options = { cwd, env: { ...process.env, ...env }, timeout: 60_000 };
   return new Promise((resolve) => {
     execFile(process.execPath, [BINARY, ...args], options, (error, out, err) => {
       const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
