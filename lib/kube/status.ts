@@ -152,6 +152,9 @@ const REFUSED_AS_500 =
 /** A CRD that goes away refuses new objects, as 405 or, since 1.3x, 403: not by anybody's permissions. */
 const IS_CRD_GOING = /create not allowed while custom resource definition is terminating/;
 
+/** From 1.31 on, lists and watches of a collection whose watch cache is not filled yet are answered so (seen on 1.37.2). */
+const IS_FILLING_CACHE = /storage is \(re\)initializing/;
+
 const CLASSES: Readonly<Record<number, ErrorClass>> = {
   401: 'unauthorized',
   403: 'forbidden',
@@ -215,6 +218,7 @@ function toError({ code, status, text, retryAfterSeconds }: Judged, asked: Asked
     status: code,
     reason: status?.reason === undefined || status.reason === '' ? undefined : cleanText(status.reason, MAX_CAUSE),
     retryAfterSeconds,
+    fillsItsCache: (code === 429 && IS_FILLING_CACHE.test(status?.message ?? '')) || undefined,
     causes: status === undefined || status.causes.length === 0 ? undefined : causeTexts(status.causes, asked.ref),
     continueToken:
       status?.continueToken === undefined || status.continueToken === '' ? undefined : status.continueToken,

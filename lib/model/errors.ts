@@ -56,6 +56,8 @@ export interface ErrorDetails {
   readonly status?: number | undefined;
   /** `reason` of the Status object. */
   readonly reason?: string | undefined;
+  /** Class `throttled`: the server fills its cache of this one collection, a new CRD's for example; it is not busy otherwise. */
+  readonly fillsItsCache?: boolean | undefined;
   /** Seconds. */
   readonly retryAfterSeconds?: number | undefined;
   /** Which cluster: `consumer` or `provider`, set by the side that asked. */

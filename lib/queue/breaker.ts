@@ -30,6 +30,8 @@ interface Pause {
 }
 
 function isUnwell({ errorClass, details }: KbindError): boolean {
+  // About one collection: everybody else's objects are served.
+  if (details.fillsItsCache === true) return false;
   if (errorClass === 'throttled') return true;
   return errorClass === 'unavailable' && (details.status === undefined || UNWELL_STATUS.has(details.status));
 }

@@ -81,11 +81,14 @@ async function countConflicts(world: World, pass: Pass, result: SchemaResult): P
     return { ...result, conflicts: items.flatMap(conflictOf) };
   } catch (error) {
     if (isError(error, 'forbidden')) return { ...result, state: 'forbidden', message: error.message, conflicts: [] };
-    if (!isError(error, 'unserved')) throw error;
+    if (!isNotServedYet(error)) throw error;
     const message = `${result.api} is established, but the API server does not serve it yet`;
     return { ...result, state: 'establishing', message, conflicts: [] };
   }
 }
+
+const isNotServedYet = (error: unknown): boolean =>
+  isError(error, 'unserved') || (isError(error, 'throttled') && error.details.fillsItsCache === true);
 
 /** The annotation is the marker; the label only makes the list short. */
 function conflictOf(item: MetaObject): ConflictingInstance[] {

@@ -386,6 +386,21 @@ describe('what a Ready binding has written', () => {
   });
 });
 
+test('a server that fills its cache of a new CRD’s instances is looked at again on the spot, as one that does not serve them yet', async () => {
+  const world = new FakeWorld();
+  fixture(world);
+  world.consumer.put(resources.crds, crd(managed()));
+  let refused = 0;
+  world.consumer.beforeRequest = ({ verb, api }) => {
+    if (verb !== 'list' || api !== API || refused === 2) return;
+    refused += 1;
+    throw new KbindError('throttled', 'storage is (re)initializing', { status: 429, fillsItsCache: true });
+  };
+  await world.reconcile();
+  expect(refused).toBe(2);
+  expect(world.condition('Ready')).toBe('True/AsExpected');
+});
+
 describe('an update of the schema', () => {
   const changed = {
     versions: [

@@ -207,6 +207,15 @@ describe('answers that are none', () => {
     expect(error).toMatchObject({ errorClass: 'throttled', details: { retryAfterSeconds: 3, status: 429 } });
   });
 
+  test('a server that fills its cache of one collection does not count as busy', async () => {
+    const message = 'storage is (re)initializing';
+    server.answer(json(429, { ...status(429, 'TooManyRequests'), message }, { 'retry-after': '1' }));
+    const error = await failure(client.list(configmaps));
+    expect(error).toMatchObject({ errorClass: 'throttled', details: { retryAfterSeconds: 1, fillsItsCache: true } });
+    server.answer(json(429, status(429, 'TooManyRequests')));
+    expect((await failure(client.list(configmaps))).details.fillsItsCache).toBeUndefined();
+  });
+
   test('find answers undefined for what the server calls absent, and for nothing else', async () => {
     server.answer(json(404, status(404, 'NotFound', { details: { name: 'a', kind: 'configmaps' } })));
     expect(await client.find(configmaps, key)).toBeUndefined();

@@ -146,6 +146,7 @@ test('an error says what was asked, of whom, and what the server said', () => {
     retryAfterSeconds: 7,
     causes: ['spec.a: is odd'],
     continueToken: undefined,
+    fillsItsCache: undefined,
   });
 });
 

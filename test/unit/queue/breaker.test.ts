@@ -58,6 +58,11 @@ describe('what counts', () => {
   it.each([
     ['429', new KbindError('throttled', 'busy', { status: 429, retryAfterSeconds: 7 }), 7],
     ['429 without Retry-After', new KbindError('throttled', 'busy', { status: 429 }), 1],
+    [
+      '429 of a collection whose cache fills',
+      new KbindError('throttled', 'x', { status: 429, fillsItsCache: true }),
+      0,
+    ],
     ['a Retry-After of an hour, cut', new KbindError('throttled', 'busy', { retryAfterSeconds: 3600 }), 60],
     ['503', new KbindError('unavailable', 'x', { status: 503 }), 1],
     ['500: an answer', new KbindError('unavailable', 'x', { status: 500 }), 0],
