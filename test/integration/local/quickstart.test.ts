@@ -20,7 +20,7 @@ it('every command of docs/quickstart.md does what the page says', { timeout: 240
   expect(rest).toHaveLength(10);
   const demo = new StartedProcess([], { cwd: root });
   started = demo;
-  await until('the demonstration is through', () => demo.output.includes('It keeps running'));
+  await until('the demonstration is through', () => demo.output.includes('Stop with Ctrl-C'));
 
   const folder = `.local/demo-${demo.child.pid}`;
   expect(demo.output).toContain(`${folder}/fleet/shop.kubeconfig`);
