@@ -82,22 +82,43 @@ async function openForDeletion({ world }: Work, connection: Connection): Promise
   }
 }
 
-async function deleteCopy(
-  work: Work,
-  { source, provider, belief }: { readonly source: KubeObject; readonly provider: Side; readonly belief: Belief },
-): Promise<Outcome> {
+interface Deletion {
+  readonly source: KubeObject;
+  readonly provider: Side;
+  readonly belief: Belief;
+}
+
+async function deleteCopy(work: Work, deletion: Deletion): Promise<Outcome> {
   const { trace } = work.world;
+  const copy = await readOwnCopy(work, deletion);
+  if (!trace.decide(deletionNodes.owned, copy !== undefined) || copy === undefined)
+    return releaseChecked(work, deletion);
+  const goesAtOnce = !isHeld(copy);
+  trace.step(deletionNodes.deleteCopy, goesAtOnce ? 'nothing holds it: looking again at once' : undefined);
+  await requestDeletion(work, { copy, ...deletion });
+  // Exactly what was read was deleted, and with no finalizer on it nothing delays that. Whether it is gone a read says, as ever.
+  const gone = goesAtOnce && (await readOwnCopy(work, deletion)) === undefined;
+  if (!gone) return waitForDeletion('the provider copy is going away');
+  trace.decide(deletionNodes.owned, false);
+  return releaseChecked(work, deletion);
+}
+
+async function readOwnCopy(work: Work, { source, provider }: Deletion): Promise<KubeObject | undefined> {
   const copy = await readCopy(work, provider);
-  const ours = whoOwns(copy, ownerOf(work, source)) === 'ours';
-  if (!trace.decide(deletionNodes.owned, ours) || copy === undefined) {
-    // Either address may lead to another cluster by now. What that provider does not hold says nothing of ours, and an
-    // instance of that consumer has a copy of its own.
-    await confirmSides(provider, work.world.consumer);
-    return releaseInstance(work, source, belief);
-  }
-  trace.step(deletionNodes.deleteCopy);
-  await requestDeletion(work, { copy, provider, belief });
-  return waitForDeletion('the provider copy is going away');
+  return whoOwns(copy, ownerOf(work, source)) === 'ours' ? copy : undefined;
+}
+
+/** Something other than the deletion itself decides when it goes. */
+const isHeld = ({ metadata: { deletionTimestamp, finalizers = [] } }: KubeObject): boolean =>
+  deletionTimestamp !== undefined || finalizers.length > 0;
+
+/**
+ * Either address may lead to another cluster by now. What that provider does not hold says nothing of ours, and an instance of that
+ * consumer has a copy of its own.
+ */
+async function releaseChecked(work: Work, { source, provider, belief }: Deletion): Promise<Outcome> {
+  await confirmSides(provider, work.world.consumer);
+  return releaseInstance(work, source, belief);
 }
 
 /** Requests the deletion of an owned copy, unless that was done already. Gone in the meantime is as good. */

@@ -204,6 +204,26 @@ const deletionRows: Row[] = [
     },
   },
   {
+    edge: `${deletionNodes.deleteCopy}: nothing holds the copy, so it is looked for again at once → ${deletionNodes.release}`,
+    given: () => {
+      const world = deleting();
+      world.copy(undefined);
+      return world;
+    },
+    passes: [
+      yes(deletionNodes.owned),
+      `${deletionNodes.deleteCopy} → nothing holds it: looking again at once`,
+      no(deletionNodes.owned),
+      deletionNodes.release,
+    ],
+    ends: { type: 'done', reason: 'finalizer released' },
+    leaves: (world) => {
+      expect(world.copyNow).toBeUndefined();
+      expect(world.sourceNow).toBeUndefined();
+      expect(world.confirmed.slice(-2).sort()).toEqual(['consumer 0', 'provider 0']);
+    },
+  },
+  {
     edge: `${deletionNodes.owned} → no: absent → ${deletionNodes.release} → Stop`,
     given: () => deleting(),
     passes: [no(deletionNodes.owned), deletionNodes.release],
@@ -583,4 +603,66 @@ describe('writes that are refused', () => {
     expect(world.events.at(-1)?.reason).toBe('SpecAltered');
     expect(world.copyNow?.spec).toEqual({ size: 'small' });
   });
+});
+
+describe('a look at once after the deletion of a copy that nothing holds', () => {
+  /** Does something before the provider is asked for the copy that often. */
+  function beforeLook(world: InstanceWorld, look: number, act: () => void): void {
+    let looks = 0;
+    world.provider.beforeRequest = ({ verb, api }) => {
+      if (verb !== 'get' || api !== API) return;
+      looks += 1;
+      if (looks !== look) return;
+      expect(world.copyNow).toBeUndefined();
+      act();
+    };
+  }
+  const withDeleting = (): InstanceWorld => {
+    const world = new InstanceWorld({ deletionTimestamp: ago(1) });
+    world.copy(undefined);
+    return world;
+  };
+  const deletes = ({ provider }: InstanceWorld): number =>
+    provider.writes.filter(({ verb }) => verb === 'delete').length;
+  const kept = (world: InstanceWorld): void => expect(world.sourceNow?.metadata.finalizers).toEqual([FINALIZER]);
+  /** The first look is the chart's, and the fake's DELETE reads twice. */
+  const THE_LOOK = 4;
+
+  test('that fails releases nothing', async () => {
+    const world = withDeleting();
+    beforeLook(world, THE_LOOK, () => {
+      throw new KbindError('unavailable', 'etcd is away');
+    });
+    await expect(world.instanceOutcome()).rejects.toThrow('etcd is away');
+    expect(deletes(world)).toBe(1);
+    kept(world);
+  });
+
+  test('that still finds one of ours waits, and deletes it no second time', async () => {
+    const world = withDeleting();
+    beforeLook(world, THE_LOOK, () => world.copy(undefined));
+    expect(await world.instanceOutcome()).toMatchObject({ type: 'wait', reason: 'the provider copy is going away' });
+    expect(deletes(world)).toBe(1);
+    kept(world);
+  });
+
+  test('that finds somebody else’s there releases, and leaves that alone', async () => {
+    const world = withDeleting();
+    beforeLook(world, THE_LOOK, () => world.copy(anotherMarker));
+    expect(await world.instanceOutcome()).toMatchObject({ reason: 'finalizer released' });
+    expect(deletes(world)).toBe(1);
+    expect(world.copyNow).toBeDefined();
+  });
+
+  test.each(['consumer', 'provider'] as const)(
+    'releases nothing where the %s turns out to be another cluster',
+    async (which) => {
+      const world = withDeleting();
+      beforeLook(world, THE_LOOK, () => {
+        world.identityErrors[which] = new KbindError('identity', 'another cluster answers');
+      });
+      await expect(world.instanceOutcome()).rejects.toThrow('another cluster answers');
+      kept(world);
+    },
+  );
 });
