@@ -1,5 +1,3 @@
-import { MAX_BATCH } from './sink.ts';
-
 /**
  * Keys that a forwarder may send without asking how much waits: a bucket of this many, filled again at
  * {@link UNASKED_PER_SECOND}. What people and controllers do one by one never asks.
@@ -38,8 +36,8 @@ export class Allowance {
 
   /**
    * What waits at the queue, in messages, or undefined where nobody can tell: then nothing is held back. Answers with the
-   * milliseconds after which leave may be taken again. However full the queue is, one batch goes after the longest wait: an
-   * approximate number must not hold anybody up for good.
+   * milliseconds after which leave may be taken again. However full the queue is, {@link UNASKED} keys go after the longest wait:
+   * the number is approximate, and may lag behind for a minute (SQS).
    */
   told(backlog: number | undefined): number {
     const room = backlog === undefined ? AMPLE : AMPLE - backlog;
@@ -50,7 +48,7 @@ export class Allowance {
     }
     const rest = Math.min(FIRST_LOOK_MS * 2 ** this.#looks, LAST_LOOK_MS);
     this.#looks += 1;
-    if (rest === LAST_LOOK_MS) this.#credit = MAX_BATCH;
+    if (rest === LAST_LOOK_MS) this.#credit = UNASKED;
     return rest;
   }
 

@@ -42,7 +42,7 @@ describe('leave to send', () => {
     expect(takeAll(allowance)).toBe(room);
   });
 
-  it('is refused while enough waits, for longer each time; then one batch goes, however much that is', () => {
+  it('is refused while enough waits, for longer each time; then as many go as unasked, however much that is', () => {
     const allowance = spent();
     const steps = Array.from({ length: 7 }, () => [allowance.told(AMPLE + 1), takeAll(allowance)]);
     expect(steps).toEqual([
@@ -51,8 +51,8 @@ describe('leave to send', () => {
       [200, 0],
       [400, 0],
       [800, 0],
-      [1000, MAX_BATCH],
-      [1000, MAX_BATCH],
+      [1000, UNASKED],
+      [1000, UNASKED],
     ]);
     expect(allowance.told(AMPLE - 5)).toBe(0);
     expect(takeAll(allowance)).toBe(5);
