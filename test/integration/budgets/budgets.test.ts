@@ -143,8 +143,8 @@ describe.each(kinds)('budgets on the %s server', (kind) => {
     expect(binding.deadLetters).toBe(0);
   });
 
-  test('and at most 75 until nothing happens any more', () => {
-    expectAtMost(requestsOf(binding), 75);
+  test('and at most 90 until nothing happens any more, who the clusters are asked before each write among them', () => {
+    expectAtMost(requestsOf(binding), 90);
   });
 
   test('a new Connection costs at most 60, until nothing happens any more', () => {
