@@ -133,6 +133,7 @@ export class Outbox {
       this.#backlogKnown = true;
       return backlog;
     } catch (error) {
+      if (this.#hurry.signal.aborted) return undefined;
       if (this.#backlogKnown) log.warn('bursts are not held back', { error: toKbindError(error).message });
       this.#backlogKnown = false;
       return undefined;
