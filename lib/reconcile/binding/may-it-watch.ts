@@ -5,6 +5,7 @@ import type { AnyBinding } from '../../model/kinds.ts';
 import { CONSUMER_CLUSTER_UID } from '../../model/markers.ts';
 import { bindingIsReady } from '../../model/may-act.ts';
 import { forbiddenMessage } from '../connection/what-was-found.ts';
+import type { KubeClient, ListOptions } from '../../kube/types.ts';
 import type { Side, World } from '../world.ts';
 
 /** The forwarder's watch writes nothing and may not speak up in the consumer: what it lacks is found out here. */
@@ -24,7 +25,7 @@ export async function whyNotWatched(world: World, { client }: Side, ref: Resourc
   const opened = new AbortController();
   const signal = AbortSignal.any([world.signal, opened.signal]);
   try {
-    const { resourceVersion } = await client.listMetadata(ref, { ...ours, limit: 1, signal: world.signal });
+    const resourceVersion = await versionToWatchFrom(client, ref, { ...ours, signal: world.signal });
     const onOpen = (): void => opened.abort();
     const stream = client.watch(ref, {
       ...ours,
@@ -41,4 +42,17 @@ export async function whyNotWatched(world: World, { client }: Side, ref: Resourc
     if (isError(error, 'forbidden')) return forbiddenMessage(error, CONSEQUENCE);
   }
   return undefined;
+}
+
+/**
+ * Of a collection whose cache is being filled nothing is listed or watched yet, but whether it may be is decided before: the watch
+ * is tried all the same. Otherwise a new API's denial would be overlooked, and a Ready binding does not ask again.
+ */
+async function versionToWatchFrom(client: KubeClient, ref: ResourceRef, options: ListOptions): Promise<string> {
+  try {
+    return (await client.listMetadata(ref, { ...options, limit: 1 })).resourceVersion;
+  } catch (error) {
+    if (isError(error, 'throttled') && error.details.fillsItsCache === true) return '0';
+    throw error;
+  }
 }

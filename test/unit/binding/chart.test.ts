@@ -401,6 +401,19 @@ test('a server that fills its cache of a new CRD’s instances is looked at agai
   expect(world.condition('Ready')).toBe('True/AsExpected');
 });
 
+test('a denied watch is found out although the provider still fills its cache of the API', async () => {
+  const world = new FakeWorld();
+  fixture(world);
+  world.consumer.put(resources.crds, crd(managed()));
+  world.provider.beforeRequest = ({ verb, api }) => {
+    if (api !== API) return;
+    if (verb === 'list') throw new KbindError('throttled', 'filling', { status: 429, fillsItsCache: true });
+    if (verb === 'watch') throw new KbindError('forbidden', 'watch is forbidden', { status: 403, verb, api });
+  };
+  await world.reconcile();
+  expect(world.condition('PermissionDenied')).toBe('True/Forbidden');
+});
+
 describe('an update of the schema', () => {
   const changed = {
     versions: [
