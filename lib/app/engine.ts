@@ -37,7 +37,7 @@ export interface Controllers {
   readonly refresh: (world: World, request: RefreshRequest, deadline: Deadline) => Promise<unknown>;
 }
 
-/** Epoch milliseconds by which a sweep should have stopped. */
+/** Epoch milliseconds by which a refresh should have stopped. */
 export interface Deadline {
   readonly deadline: number;
 }

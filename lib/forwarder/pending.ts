@@ -1,5 +1,5 @@
 import { requestKey } from '../model/request.ts';
-import { forwarderQueues, MAX_BATCH, type ForwarderMessage, type ForwarderQueue, type Outgoing } from './sink.ts';
+import { forwarderQueues, type ForwarderMessage, type ForwarderQueue, type Outgoing } from './sink.ts';
 
 interface Entry {
   readonly outgoing: Outgoing;
@@ -46,7 +46,7 @@ export class PendingKeys {
   }
 
   /** The oldest messages of a queue that are not under way, at most that many; undefined when there are none. */
-  take(queue: ForwarderQueue, most: number = MAX_BATCH): Taken | undefined {
+  take(queue: ForwarderQueue, most: number): Taken | undefined {
     const batch: Outgoing[] = [];
     for (const [key, { outgoing }] of this.#entries[queue]) {
       if (batch.length === most) break;

@@ -98,6 +98,10 @@ export function isError(error: unknown, ...classes: readonly ErrorClass[]): erro
   return error instanceof KbindError && classes.includes(error.errorClass);
 }
 
+/** A 429 about one collection only: {@link ErrorDetails.fillsItsCache}. */
+export const isFillingCache = (error: unknown): boolean =>
+  error instanceof KbindError && error.details.fillsItsCache === true;
+
 /** Any thrown value as one of ours: what is not ours already is a bug of ours. */
 export function toKbindError(error: unknown): KbindError {
   if (error instanceof KbindError) return error;

@@ -1,4 +1,4 @@
-import type { KbindError } from '../model/errors.ts';
+import { isFillingCache, type KbindError } from '../model/errors.ts';
 import type { Clock } from '../model/clock.ts';
 
 /**
@@ -29,9 +29,10 @@ interface Pause {
   readonly probing: boolean;
 }
 
-function isUnwell({ errorClass, details }: KbindError): boolean {
-  // About one collection: everybody else's objects are served.
-  if (details.fillsItsCache === true) return false;
+function isUnwell(error: KbindError): boolean {
+  const { errorClass, details } = error;
+  // Everybody else's objects are served.
+  if (isFillingCache(error)) return false;
   if (errorClass === 'throttled') return true;
   return errorClass === 'unavailable' && (details.status === undefined || UNWELL_STATUS.has(details.status));
 }

@@ -1,6 +1,6 @@
 import type { ResourceRef } from '../../model/api.ts';
 import { findCondition } from '../../model/conditions.ts';
-import { isError, KbindError } from '../../model/errors.ts';
+import { isError, isFillingCache, KbindError } from '../../model/errors.ts';
 import type { AnyBinding } from '../../model/kinds.ts';
 import { CONSUMER_CLUSTER_UID } from '../../model/markers.ts';
 import { bindingIsReady } from '../../model/may-act.ts';
@@ -52,7 +52,7 @@ async function versionToWatchFrom(client: KubeClient, ref: ResourceRef, options:
   try {
     return (await client.listMetadata(ref, { ...options, limit: 1 })).resourceVersion;
   } catch (error) {
-    if (isError(error, 'throttled') && error.details.fillsItsCache === true) return '0';
+    if (isFillingCache(error)) return '0';
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
 import { keyOf, keyText, type MetaObject } from '../../model/api.ts';
 import { instanceResource } from '../../model/crd.ts';
-import { isError } from '../../model/errors.ts';
+import { isError, isFillingCache } from '../../model/errors.ts';
 import { CONFLICT_MARKER, TRUE } from '../../model/markers.ts';
 import { installSchema } from '../schema-install.ts';
 import { readSchema } from '../schema-read.ts';
@@ -81,14 +81,11 @@ async function countConflicts(world: World, pass: Pass, result: SchemaResult): P
     return { ...result, conflicts: items.flatMap(conflictOf) };
   } catch (error) {
     if (isError(error, 'forbidden')) return { ...result, state: 'forbidden', message: error.message, conflicts: [] };
-    if (!isNotServedYet(error)) throw error;
+    if (!isError(error, 'unserved') && !isFillingCache(error)) throw error;
     const message = `${result.api} is established, but the API server does not serve it yet`;
     return { ...result, state: 'establishing', message, conflicts: [] };
   }
 }
-
-const isNotServedYet = (error: unknown): boolean =>
-  isError(error, 'unserved') || (isError(error, 'throttled') && error.details.fillsItsCache === true);
 
 /** The annotation is the marker; the label only makes the list short. */
 function conflictOf(item: MetaObject): ConflictingInstance[] {

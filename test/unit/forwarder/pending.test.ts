@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { PendingKeys, type Taken } from '../../../lib/forwarder/pending.ts';
 import { outgoing } from '../../../lib/forwarder/mapping.ts';
-import type { Outgoing } from '../../../lib/forwarder/sink.ts';
+import { MAX_BATCH, type Outgoing } from '../../../lib/forwarder/sink.ts';
 import { reconcileRequest } from '../../../lib/model/request.ts';
 
 const CLUSTER = 'local';
@@ -9,7 +9,7 @@ const widget = (name: string, change: string, api = 'widgets.example.org'): Outg
   outgoing(reconcileRequest(CLUSTER, 'instance', { namespace: 'default', name }, { api }), change);
 
 function take(pending: PendingKeys): Taken {
-  const taken = pending.take('instances');
+  const taken = pending.take('instances', MAX_BATCH);
   if (taken === undefined) throw new Error('nothing to take');
   return taken;
 }
@@ -40,7 +40,7 @@ describe('pending keys', () => {
     pending.put(widget('a', '1'), 0);
     const taken = take(pending);
     pending.put(widget('a', '2'), 1);
-    expect(pending.take('instances')).toBeUndefined();
+    expect(pending.take('instances', MAX_BATCH)).toBeUndefined();
     pending.settle(taken, []);
     const second = take(pending);
     expect(changes(second)).toEqual(['2']);
@@ -62,7 +62,7 @@ describe('pending keys', () => {
     for (let index = 0; index < 3; index += 1) pending.put(widget(`g${index}`, 'g', 'gadgets.example.org'), 0);
     for (let index = 0; index < 20; index += 1) pending.put(widget(`w${index}`, 'w'), 0);
     expect(pending.size('instances')).toBeLessThanOrEqual(10 + 5);
-    const sweep = pending.take('work')?.batch[0]?.message;
+    const sweep = pending.take('work', MAX_BATCH)?.batch[0]?.message;
     expect(sweep).toMatchObject({ type: 'sweep', cluster: CLUSTER, apis: ['widgets.example.org'], retry: true });
     expect(changes(take(pending)).filter((change) => change === 'g')).toHaveLength(3);
   });
