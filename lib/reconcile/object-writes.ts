@@ -34,13 +34,14 @@ export function addFinalizer(
   finalizer: string,
   options?: WriteOptions,
 ): Promise<KubeObject> {
-  const present = target.object.metadata.finalizers;
-  if (hasFinalizer(target.object, finalizer)) return Promise.resolve(target.object);
-  const operation: JsonPatchOperation =
-    present === undefined || present.length === 0
-      ? { op: 'add', path: '/metadata/finalizers', value: [finalizer] }
-      : { op: 'add', path: '/metadata/finalizers/-', value: finalizer };
-  return patchMetadata(client, target, [operation], options);
+  return patchMetadata(client, target, finalizerOperations(target.object, finalizer), options);
+}
+
+function finalizerOperations({ metadata }: KubeObject, finalizer: string): JsonPatchOperation[] {
+  if (hasFinalizer({ metadata }, finalizer)) return [];
+  return metadata.finalizers === undefined || metadata.finalizers.length === 0
+    ? [{ op: 'add', path: '/metadata/finalizers', value: [finalizer] }]
+    : [{ op: 'add', path: '/metadata/finalizers/-', value: finalizer }];
 }
 
 /** Removes a finalizer, by position under a resourceVersion test, so that nobody else's goes with it. */
@@ -84,11 +85,11 @@ function mapOperations(
   );
 }
 
-/** Sets and removes our markers on an object. */
+/** Sets and removes our markers on an object, with a finalizer to add in the same write where one is named. */
 export function setMarkers(
   client: KubeClient,
   target: { readonly ref: ResourceRef; readonly object: KubeObject },
-  changes: MarkerChanges,
+  changes: MarkerChanges & { readonly finalizer?: string },
   options?: WriteOptions,
 ): Promise<KubeObject> {
   const { labels, annotations } = target.object.metadata;
@@ -98,6 +99,7 @@ export function setMarkers(
     [
       ...mapOperations('/metadata/labels', labels, changes.labels),
       ...mapOperations('/metadata/annotations', annotations, changes.annotations),
+      ...(changes.finalizer === undefined ? [] : finalizerOperations(target.object, changes.finalizer)),
     ],
     options,
   );

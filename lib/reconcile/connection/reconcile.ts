@@ -5,7 +5,7 @@ import { CLEANUP_FINALIZER } from '../../model/markers.ts';
 import { done, wait, waitForProvider, type Outcome } from '../../model/outcome.ts';
 import type { ReconcileRequest } from '../../model/request.ts';
 import { doneAsAbsent } from '../absent.ts';
-import { addFinalizer, hasFinalizer } from '../object-writes.ts';
+import { hasFinalizer, setMarkers } from '../object-writes.ts';
 import { withReadAgain } from '../read-again.ts';
 import { tellNewlyExported } from '../tell-dependents.ts';
 import type { Probe, World } from '../world.ts';
@@ -16,7 +16,7 @@ import { announceSource, autoAdvice, discover, fallbackText, silentText, type Ex
 import { renewHeartbeat } from './heartbeat.ts';
 import { identifyProvider, unlessForbidden } from './provider.ts';
 import { bringSchemas, type SchemasOutcome } from './schemas.ts';
-import { holdSecret, recordSecretRef, whatIsWrongWithRef } from './secret.ts';
+import { holdSecret, recordSecretRef, secretRefRecord, whatIsWrongWithRef } from './secret.ts';
 import { persist, writeChangedStatus, type Pass } from './status.ts';
 import { conditionsFor, type Finding } from './what-was-found.ts';
 
@@ -38,13 +38,13 @@ async function reconcile(world: World, name: string): Promise<Outcome> {
   return setUp(world, { ...pass, connection: await recordSecretRef(world, connection) });
 }
 
-/** Before anything else is made; the event of this write continues. The record goes first: nothing may be used before it. */
+/** Before anything else is made; the event of this write continues. With it goes the record: nothing is used before that. */
 async function takeCharge(world: World, connection: Connection): Promise<Outcome> {
   world.trace.step(nodes.addFinalizer);
   await world.consumer.confirmIdentity(0);
-  const { raw } = await recordSecretRef(world, connection);
-  const target = { ref: resources.connections, object: raw };
-  await addFinalizer(world.consumer.client, target, CLEANUP_FINALIZER, { signal: world.signal });
+  const target = { ref: resources.connections, object: connection.raw };
+  const changes = { ...secretRefRecord(connection), finalizer: CLEANUP_FINALIZER };
+  await setMarkers(world.consumer.client, target, changes, { signal: world.signal });
   return done('finalizer added');
 }
 

@@ -2,7 +2,7 @@ import { resources } from '../../model/api.ts';
 import { isDeleting } from '../../model/crd.ts';
 import type { Connection } from '../../model/kinds.ts';
 import { CLEANUP_FINALIZER, SECRET_REF_ANNOTATION } from '../../model/markers.ts';
-import { addFinalizer, hasFinalizer, setMarkers } from '../object-writes.ts';
+import { addFinalizer, hasFinalizer, setMarkers, type MarkerChanges } from '../object-writes.ts';
 import {
   recordedSecretRef,
   secretKeyOf,
@@ -16,12 +16,17 @@ import type { Finding } from './what-was-found.ts';
 import { parseConnection } from '../../model/kinds.ts';
 import type { Pass } from './status.ts';
 
-/** Records which Secret the Connection was made with, so that it holds on servers without immutability rules. */
+/** What records which Secret a Connection was made with, so that it holds on servers without immutability rules. */
+export const secretRefRecord = (connection: Connection): MarkerChanges =>
+  recordedSecretRef(connection) === undefined
+    ? { annotations: { [SECRET_REF_ANNOTATION]: secretRefText(connection.spec.kubeconfigSecretRef) } }
+    : {};
+
+/** Writes that record on a Connection that has none, or none that can be read. */
 export async function recordSecretRef(world: World, connection: Connection): Promise<Connection> {
-  if (recordedSecretRef(connection) !== undefined) return connection;
-  const annotations = { [SECRET_REF_ANNOTATION]: secretRefText(connection.spec.kubeconfigSecretRef) };
   const target = { ref: resources.connections, object: connection.raw };
-  return parseConnection(await setMarkers(world.consumer.client, target, { annotations }, { signal: world.signal }));
+  const record = secretRefRecord(connection);
+  return parseConnection(await setMarkers(world.consumer.client, target, record, { signal: world.signal }));
 }
 
 /**

@@ -147,8 +147,9 @@ describe.each(kinds)('budgets on the %s server', (kind) => {
     expectAtMost(requestsOf(binding), 90);
   });
 
-  test('a new Connection costs at most 60, until nothing happens any more', () => {
-    expectAtMost(requestsOf(connecting), 60);
+  // About 53 where the echoes of its writes wait together; on a slow machine one more is looked at alone, for nine requests.
+  test('a new Connection costs at most 75, until nothing happens any more, 6 writes of them', () => {
+    expectAtMost(requestsOf(connecting), 75, 6);
     expect(connecting.deadLetters).toBe(0);
   });
 

@@ -43,7 +43,7 @@ describe.each(clusterKinds())('$name', (kind) => {
       await consumer.secret('demo', provider.server.kubeconfig);
       await consumer.connect('demo', 'demo');
       const first = await konnector.writesOf(() => konnector.reconcile('demo'));
-      expect(first).toEqual(['consumer connections', 'consumer connections']);
+      expect(first).toEqual(['consumer connections']);
       expect((await consumer.connection('demo')).metadata).toMatchObject({
         finalizers: ['core.kbind.io/cleanup'],
         annotations: { 'core.kbind.io/kubeconfig-secret-ref': 'kbind/demo/kubeconfig' },
