@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { medianRuns, type Summary } from '../test/bench/medians.ts';
+import { medianRuns, summarize } from '../test/bench/medians.ts';
 import { tableOf, type Result } from '../test/bench/result.ts';
 
 /**
@@ -20,7 +20,6 @@ interface Run {
   readonly server: string;
   readonly n: number;
   readonly repeat: number;
-  readonly summary: readonly Summary[];
   readonly results: readonly Result[];
 }
 
@@ -118,11 +117,11 @@ function curve(name: string, points: readonly Point[], { index, x, y }: Place): 
   );
 }
 
-function figuresOf({ machine, server, n, repeat, summary, results }: Run): string {
+function figuresOf({ machine, server, n, repeat, results }: Run): string {
   const { cpu, cores, memoryGb, node, load } = machine;
   const rounds = repeat === 1 ? 'one round' : `medians of ${repeat} rounds`;
   const at = `${cores} cores (${cpu}), ${memoryGb} GB, Node ${node}; load of others before it: ${load}`;
-  return `### ${n.toLocaleString('en')} objects on ${server} API servers\n\n${rounds}; ${at}.\n\n${tableOf(medianRuns(results), summary)}\n`;
+  return `### ${n.toLocaleString('en')} objects on ${server} API servers\n\n${rounds}; ${at}.\n\n${tableOf(medianRuns(results), summarize(results))}\n`;
 }
 
 function writeTables(): void {

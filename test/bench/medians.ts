@@ -4,7 +4,7 @@ function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);
   const [low = 0, high = low] = [sorted[sorted.length % 2 === 0 ? middle - 1 : middle], sorted[middle]];
-  return Math.round((low + high) / 2);
+  return (low + high) / 2;
 }
 
 /** Which loop of bare writes each scenario is held against. */
@@ -16,24 +16,32 @@ export interface Summary {
   readonly runs: number;
   readonly medianMs: number;
   readonly medianCpuMs: number;
-  /** Wall time and CPU time of all processes over those of the bare loop. */
+  /** Wall time and CPU time of all processes over those of the bare loop of the same round, medians of the rounds. */
   readonly overLimit?: number;
   readonly cpuOverLimit?: number;
 }
 
+const msOf = ({ ms }: Result): number => ms;
 const cpuOf = ({ processes }: Result): number => processes.reduce((sum, { cpuMs }) => sum + cpuMs, 0);
-const ratio = (part: number, whole: number): number => Math.round((100 * part) / whole) / 100;
+
+/** What the runs take beside the bare ones, round by round: a machine's speed drifts between rounds. */
+function overBare(runs: readonly Result[], bare: readonly Result[], of: (result: Result) => number): number {
+  const ratios = runs.flatMap((run, round) => {
+    const beside = bare[round];
+    return beside === undefined ? [] : [of(run) / of(beside)];
+  });
+  return Math.round(100 * median(ratios)) / 100;
+}
 
 /** Medians of the scenarios that ran, and what `create` and `change` take beside the bare writes. */
 export function summarize(results: readonly Result[]): Summary[] {
   const byName = Map.groupBy(results, ({ scenario }) => scenario);
-  const ms = (name: string): number => median((byName.get(name) ?? []).map((result) => result.ms));
-  const cpu = (name: string): number => median((byName.get(name) ?? []).map(cpuOf));
   return [...byName].map(([scenario, runs]) => {
-    const own = { scenario, runs: runs.length, medianMs: ms(scenario), medianCpuMs: cpu(scenario) };
-    const bare = LIMITS[scenario];
-    if (bare === undefined || !byName.has(bare)) return own;
-    return { ...own, overLimit: ratio(ms(scenario), ms(bare)), cpuOverLimit: ratio(cpu(scenario), cpu(bare)) };
+    const medianOf = (of: (result: Result) => number): number => Math.round(median(runs.map(of)));
+    const own = { scenario, runs: runs.length, medianMs: medianOf(msOf), medianCpuMs: medianOf(cpuOf) };
+    const bare = byName.get(LIMITS[scenario] ?? '');
+    if (bare === undefined) return own;
+    return { ...own, overLimit: overBare(runs, bare, msOf), cpuOverLimit: overBare(runs, bare, cpuOf) };
   });
 }
 
