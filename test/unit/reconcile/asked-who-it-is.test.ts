@@ -2,7 +2,12 @@ import { describe, expect, test } from 'vitest';
 import { resources } from '../../../lib/model/api.ts';
 import { KbindError } from '../../../lib/model/errors.ts';
 import { parseBinding } from '../../../lib/model/kinds.ts';
-import { SECRET_REF_ANNOTATION } from '../../../lib/model/markers.ts';
+import {
+  CONFLICT_MARKER,
+  CONSUMER_CLUSTER_UID,
+  CONSUMER_OBJECT_UID,
+  SECRET_REF_ANNOTATION,
+} from '../../../lib/model/markers.ts';
 import { reconcileRequest } from '../../../lib/model/request.ts';
 import { reconcileConnection } from '../../../lib/reconcile/connection/reconcile.ts';
 import { tellBindingDependents } from '../../../lib/reconcile/tell-dependents.ts';
@@ -289,6 +294,47 @@ test.each(['provider', 'consumer'] as const)(
     expect(world.copyNow).toMatchObject({ spec: { size: 'old' }, metadata: { annotations: {} } });
   },
 );
+
+describe('a conflict is put on an instance and taken off only where both clusters, asked after the reads, are meant', () => {
+  const marked = { labels: { [CONFLICT_MARKER]: 'true' }, annotations: { [CONFLICT_MARKER]: 'OwnedByAnother' } };
+  const another = { [CONSUMER_CLUSTER_UID]: 'other', [CONSUMER_OBJECT_UID]: 'other' };
+  const held = (metadata: Record<string, unknown>, theirs: Record<string, unknown>): InstanceWorld => {
+    const world = new InstanceWorld(metadata);
+    world.copy(theirs);
+    return world;
+  };
+  const changes: readonly [string, () => InstanceWorld][] = [
+    ['put on for a foreign object', () => held({}, {})],
+    ["put on for another owner's", () => held({}, another)],
+    ['changed for another reason', () => held(marked, {})],
+    ['taken off', () => new InstanceWorld(marked)],
+  ];
+
+  test.each(changes)('%s', async (_what, given) => {
+    const world = given();
+    const before = world.sourceNow?.metadata;
+    await world.instanceOutcome();
+    expect(world.confirmed.slice(0, 2)).toEqual(['provider 0', 'consumer 0']);
+    expect(world.sourceNow?.metadata).not.toEqual(before);
+  });
+
+  for (const side of ['provider', 'consumer'] as const) {
+    test.each(changes)(`not %s while the ${side} is another`, async (_what, given) => {
+      const world = given();
+      world.identityErrors[side] = new KbindError('identity', 'another cluster', { side });
+      await expect(world.instanceOutcome()).rejects.toMatchObject({ errorClass: 'identity' });
+      expect(world.consumer.writes).toEqual([]);
+      expect(world.provider.writes).toEqual([]);
+    });
+  }
+
+  test('one that stands there already needs no such question', async () => {
+    const world = held(marked, another);
+    await world.instanceOutcome();
+    expect(world.confirmed).toEqual([]);
+    expect(world.consumer.writes).toEqual([]);
+  });
+});
 
 test('what dependents were told is remembered only by the cluster that was meant, asked after the lists of them', async () => {
   const world = new FakeWorld();
