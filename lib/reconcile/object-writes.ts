@@ -85,6 +85,15 @@ function mapOperations(
   );
 }
 
+const markerOperations = ({ metadata }: KubeObject, { labels, annotations }: MarkerChanges): JsonPatchOperation[] => [
+  ...mapOperations('/metadata/labels', metadata.labels, labels),
+  ...mapOperations('/metadata/annotations', metadata.annotations, annotations),
+];
+
+/** True where {@link setMarkers} would write: an object that carries the markers already is left alone. */
+export const changesMarkers = (object: KubeObject, changes: MarkerChanges): boolean =>
+  markerOperations(object, changes).length > 0;
+
 /** Sets and removes our markers on an object, with a finalizer to add in the same write where one is named. */
 export function setMarkers(
   client: KubeClient,
@@ -92,17 +101,11 @@ export function setMarkers(
   changes: MarkerChanges & { readonly finalizer?: string },
   options?: WriteOptions,
 ): Promise<KubeObject> {
-  const { labels, annotations } = target.object.metadata;
-  return patchMetadata(
-    client,
-    target,
-    [
-      ...mapOperations('/metadata/labels', labels, changes.labels),
-      ...mapOperations('/metadata/annotations', annotations, changes.annotations),
-      ...(changes.finalizer === undefined ? [] : finalizerOperations(target.object, changes.finalizer)),
-    ],
-    options,
-  );
+  const operations = [
+    ...markerOperations(target.object, changes),
+    ...(changes.finalizer === undefined ? [] : finalizerOperations(target.object, changes.finalizer)),
+  ];
+  return patchMetadata(client, target, operations, options);
 }
 
 /** Replaces the status of one of our own kinds (Connection, bindings) whole. The caller compares first. */

@@ -1,4 +1,4 @@
-import { setMarkers, type MarkerChanges } from '../object-writes.ts';
+import { changesMarkers, setMarkers, type MarkerChanges } from '../object-writes.ts';
 import { confirmSides } from '../side.ts';
 import { keyText, type KubeObject } from '../../model/api.ts';
 import { CONFLICT_MARKER, CONSUMER_CLUSTER_UID, CONSUMER_OBJECT_UID, TRUE } from '../../model/markers.ts';
@@ -28,41 +28,29 @@ function messageOf(work: Work, target: KubeObject, reason: ConflictReason): stri
   );
 }
 
-/** What an instance's markers say; the label and the annotation come and go together, unless somebody touched one. */
-const conflictOf = ({ metadata: { labels, annotations } }: KubeObject): readonly (string | undefined)[] => [
-  labels?.[CONFLICT_MARKER],
-  annotations?.[CONFLICT_MARKER],
-];
-
-/**
- * Record conflict annotation (with its label) and Warning Event; the provider object is left alone. A new conflict is told only
- * by the provider that was meant, asked after the read.
- */
+/** Record conflict annotation (with its label) and Warning Event; the provider object is left alone. */
 export async function recordConflict(
   work: Work,
-  { source, provider, belief }: Pair,
+  pair: Pair,
   { target, reason }: { readonly target: KubeObject; readonly reason: ConflictReason },
 ): Promise<Outcome> {
   const { world } = work;
   world.trace.step(nodes.conflict, reason);
-  const [label, annotation] = conflictOf(source);
-  if (label !== TRUE || annotation !== reason) await confirmSides(provider, world.consumer);
-  await setMarkers(
-    world.consumer.client,
-    consumerTarget(work, source),
-    { labels: { [CONFLICT_MARKER]: TRUE }, annotations: { [CONFLICT_MARKER]: reason } },
-    believing(work, belief),
-  );
-  await world.events.warn(source, reason, messageOf(work, target, reason));
+  await setConflict(work, pair, { labels: { [CONFLICT_MARKER]: TRUE }, annotations: { [CONFLICT_MARKER]: reason } });
+  await world.events.warn(pair.source, reason, messageOf(work, target, reason));
   return waitForConflict(reason);
 }
 
-/**
- * Clear old conflict marker: the first write when an instance syncs again. Answers with the object as it is then. That nothing
- * stands in the way any more is believed only of the provider that was meant, asked after the read.
- */
-export async function clearConflict(work: Work, { source, provider, belief }: Pair): Promise<KubeObject> {
-  if (conflictOf(source).every((marker) => marker === undefined)) return source;
+/** Clear old conflict marker: the first write when an instance syncs again. Answers with the object as it is then. */
+export const clearConflict = (work: Work, pair: Pair): Promise<KubeObject> => setConflict(work, pair, noConflict);
+
+/** That something stands in the way, or nothing any more, is believed only of the provider that was meant, asked after the read. */
+async function setConflict(
+  work: Work,
+  { source, provider, belief }: Pair,
+  changes: MarkerChanges,
+): Promise<KubeObject> {
+  if (!changesMarkers(source, changes)) return source;
   await confirmSides(provider, work.world.consumer);
-  return setMarkers(work.world.consumer.client, consumerTarget(work, source), noConflict, believing(work, belief));
+  return setMarkers(work.world.consumer.client, consumerTarget(work, source), changes, believing(work, belief));
 }
